@@ -1,0 +1,1 @@
+//! Cluster sharding on smol (built in a later step).

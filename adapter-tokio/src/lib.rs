@@ -1,0 +1,1 @@
+//! Cluster sharding on tokio (built in a later step).

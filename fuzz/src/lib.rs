@@ -1,0 +1,1 @@
+//! Fuzz bodies as ordinary functions; their corpora are replayed by `cargo test`.

@@ -1,0 +1,144 @@
+//! The rules of the protocol, each with a name, so that the simulator can switch one off and must then find the harm.
+//!
+//! Outside the simulator (`sim`) and tests, [`Rules`] has no state and every rule is on: the compiler removes the check.
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// One rule of the protocol.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[non_exhaustive]
+        pub enum Rule { $($(#[$doc])* $variant,)* }
+
+        impl Rule {
+            /// Every rule.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name of the mutant that breaks this rule.
+            #[must_use]
+            pub const fn mutant(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+
+            /// The rule that a mutant's name breaks.
+            #[must_use]
+            pub fn by_mutant(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|rule| rule.mutant() == name)
+            }
+        }
+    };
+}
+
+rules! {
+    /// W, T_v and Q are longer than D and T_c by the clock-rate factor (S1-S3).
+    DriftFactor = "no-drift-factor",
+    /// A new coordinator waits W before it grants what nobody reported.
+    Quarantine = "no-quarantine",
+    /// A handoff ends in the owner's drop or in its session's end; no timer reallocates.
+    NoForcedHandoff = "forced-handoff",
+    /// A session counts from the sending of the acknowledged heartbeat (L2).
+    ValidityFromSend = "validity-from-receipt",
+    /// Frames for another incarnation are dropped.
+    Incarnation = "no-incarnation-check",
+    /// Commands of an older term are not obeyed (L4).
+    TermOfCommands = "old-term-obeyed",
+    /// A lapse raises the session number.
+    SessionBump = "session-not-bumped",
+    /// A lapse forgets the heartbeats under way.
+    ForgetSent = "sent-kept",
+    /// A lapsed reign never comes back under its term.
+    ContiguousReign = "reign-revived",
+    /// A restarted voter is silent for Q.
+    VoterSilence = "no-voter-silence",
+    /// The coordinator remembers sessions that ended.
+    DeadSessions = "dead-sessions-forgotten",
+    /// A non-empty first report is taken only inside the window.
+    AdoptionWindow = "late-adoption",
+    /// A reign's validity counts from the sending of the round.
+    ReignFromSend = "reign-from-receipt",
+    /// Votes of different rounds are not pooled.
+    OneRound = "rounds-pooled",
+    /// Release names its term.
+    ReleaseTerm = "release-unchecked",
+    /// G1: an ack that leaves the session dead applies no command.
+    GrantOnlyWhileLive = "grant-while-dead",
+    /// G2: the coordinator checks the heartbeat's term.
+    HeartbeatTerm = "heartbeat-term-unchecked",
+    /// Absence frees a shard only if every command about it was applied.
+    AppliedBeforeFree = "absent-is-free",
+    /// Heartbeat sequence numbers must grow.
+    SequenceGrows = "sequence-unchecked",
+    /// A heartbeat of a lower session is refused.
+    SessionGrows = "lower-session-accepted",
+    /// Every entry point looks at the clock first.
+    AdvanceFirst = "no-advance",
+    /// Candidates release what they were granted, on every path.
+    ReleaseAlways = "no-release",
+    /// L2: a Release of a term that never reigned restores the former promise.
+    RestorePromise = "promise-kept",
+    /// A drop is reported only after the lane has stopped.
+    DropBarrier = "no-barrier",
+    /// The first heartbeat of a new session waits for the lanes.
+    SessionBarrier = "no-session-barrier",
+    /// D3: data counts only under exactly this grant.
+    DataToken = "stream-token-unchecked",
+    /// D3/D7: data and refusals count only for the present attempt.
+    DataAttempt = "stream-attempt-unchecked",
+    /// D3: data without an entry is refused unless it is the first of its attempt.
+    DataEntry = "stream-entry-unchecked",
+    /// D5: Closed says what was taken beyond the prefix.
+    ClosedBeyond = "closed-without-beyond",
+    /// D5: every end of a tenure sends Closed.
+    ClosedAlways = "no-closed-after-lapse",
+    /// D7: a draining refusal means "wait for Closed".
+    DrainingWaits = "draining-read-as-refusal",
+    /// D4: a message is settled when its handler starts, not when it arrives.
+    SettleOnStart = "settled-on-arrival",
+    /// D8: what may have run is never sent again.
+    NeverResendInDoubt = "in-doubt-resent",
+    /// K2: a gap closes the connection.
+    LinkGap = "link-gap-accepted",
+    /// K4: a link starts anew with a new incarnation.
+    LinkReset = "link-not-reset",
+    /// K4: old frames are not resent to a new process.
+    LinkForget = "link-resends-to-new-process",
+}
+
+/// Which rules are on. All of them, unless the simulator switched one off.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Rules {
+    #[cfg(any(test, feature = "sim"))]
+    off: u64,
+}
+
+impl Rules {
+    /// Every rule on.
+    #[must_use]
+    pub const fn all() -> Self {
+        Self {
+            #[cfg(any(test, feature = "sim"))]
+            off: 0,
+        }
+    }
+
+    /// Every rule but one.
+    #[cfg(any(test, feature = "sim"))]
+    #[must_use]
+    pub const fn without(rule: Rule) -> Self {
+        Self { off: 1 << rule as u64 }
+    }
+
+    /// Whether `rule` is on.
+    #[cfg(any(test, feature = "sim"))]
+    #[must_use]
+    pub const fn on(self, rule: Rule) -> bool {
+        self.off & (1 << rule as u64) == 0
+    }
+
+    /// Whether `rule` is on: always, outside the simulator.
+    #[cfg(not(any(test, feature = "sim")))]
+    #[must_use]
+    #[inline(always)]
+    pub const fn on(self, _rule: Rule) -> bool {
+        true
+    }
+}

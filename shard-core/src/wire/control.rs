@@ -1,0 +1,234 @@
+//! What control machines say to each other.
+//!
+//! Authority: a directive ([`Control::Announce`], [`Control::Ack`], [`Control::Dead`], [`Control::Home`],
+//! [`Control::KindRefused`]) counts only with the receiver's current term and from that term's node; a claim about a node
+//! ([`Control::Heartbeat`]) counts only from that node. The envelope names both ends by [`NodeKey`].
+
+use alloc::{string::String, vec::Vec};
+
+use crate::id::{Kind, NodeKey, ShardKey, Term, Token};
+use crate::time::Duration;
+
+/// One control message.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Control {
+    /// Candidate or coordinator to voter: lend me the reign for this round.
+    LeaseRequest {
+        /// The candidate's term.
+        term: Term,
+        /// Which of its rounds.
+        round: u64,
+    },
+    /// Voter: lent, for T_v from now.
+    LeaseGranted {
+        /// The term asked for.
+        term: Term,
+        /// The round asked for.
+        round: u64,
+    },
+    /// Voter: not lent; someone else holds it or a greater term was promised.
+    LeaseRefused {
+        /// The term asked for.
+        term: Term,
+        /// The greatest term promised.
+        promised: Term,
+    },
+    /// A term is given up for good: the voter is free again.
+    Release {
+        /// The term.
+        term: Term,
+        /// Whether it ever reigned; if not, the voter takes back its promise (L2).
+        reigned: bool,
+    },
+    /// A node without an ack asks a voter who reigns.
+    WhoReigns,
+    /// The voter's answer: a hint, never a directive.
+    Reign {
+        /// The term it last granted and still holds granted.
+        term: Term,
+        /// Where that coordinator listens, as far as the voter knows; empty: unknown.
+        address: String,
+    },
+    /// Coordinator to a node: I reign, register with me.
+    Announce {
+        /// The reign.
+        term: Term,
+    },
+    /// Region to a would-be coordinator: I know a greater term.
+    Nack {
+        /// The greater term.
+        max_term: Term,
+    },
+    /// Region to coordinator: I am alive and this is what I own.
+    Heartbeat(Heartbeat),
+    /// Coordinator to region: heartbeat counted, and these commands stand.
+    Ack(Ack),
+    /// Coordinator to region: that session is over.
+    Dead {
+        /// The reign that says so.
+        term: Term,
+        /// The session that is over.
+        session: u64,
+    },
+    /// Coordinator to region: the cluster uses another number of shards for this type, you host nothing of it.
+    KindRefused {
+        /// The reign that says so.
+        term: Term,
+        /// The type.
+        kind: Kind,
+        /// What the cluster uses.
+        cluster: u32,
+        /// What the node registered.
+        node_shards: u32,
+    },
+    /// Region to coordinator: where does this shard live?
+    Lookup {
+        /// The shard.
+        key: ShardKey,
+    },
+    /// Coordinator to region: there (or not yet anywhere).
+    Home {
+        /// The reign that says so.
+        term: Term,
+        /// The shard.
+        key: ShardKey,
+        /// Its home, if it has one that has confirmed it.
+        home: Option<Home>,
+    },
+}
+
+/// Where a shard lives.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Home {
+    /// The owner.
+    pub node: NodeKey,
+    /// Its grant.
+    pub token: Token,
+    /// The former tenure ended by its owner's own drop in this reign, so its owner has sent `Closed` to its senders.
+    /// False: it ended by a session's or a reign's end, or this reign does not know (D9).
+    pub closed: bool,
+}
+
+/// A region's sign of life, and its claim about itself.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Heartbeat {
+    /// The greatest term the region knows.
+    pub term: Term,
+    /// Which session of this incarnation; grows by one with every lapse.
+    pub session: u64,
+    /// Which heartbeat of the session.
+    pub sequence: u64,
+    /// The last command applied in this session.
+    pub applied: u64,
+    /// The sequence of the last heartbeat that was acknowledged: stalls if acks do not arrive.
+    pub ack_seen: u64,
+    /// The node wants to leave: drain it and let it go.
+    pub leaving: bool,
+    /// Version of the node's report; grows whenever its shards or types change.
+    pub report_version: u64,
+    /// The report itself, sent until an ack has seen its version.
+    pub report: Option<Report>,
+    /// The version of the directory the node holds.
+    pub directory: u64,
+    /// Where other nodes reach this node.
+    pub address: String,
+}
+
+/// What a node hosts and owns.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Report {
+    /// The types registered, sorted by kind.
+    pub kinds: Vec<KindReport>,
+    /// The shards owned, draining ones included, sorted by key.
+    pub owned: Vec<Owned>,
+}
+
+/// One type registered on a node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct KindReport {
+    /// The type.
+    pub kind: Kind,
+    /// Its number of shards.
+    pub shards: u32,
+    /// Whether the node hosts entities of it (false: it only sends to them).
+    pub hosts: bool,
+}
+
+/// One shard owned.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Owned {
+    /// The shard.
+    pub key: ShardKey,
+    /// The grant.
+    pub token: Token,
+}
+
+/// The coordinator's answer to a heartbeat.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Ack {
+    /// The reign.
+    pub term: Term,
+    /// The session counted.
+    pub session: u64,
+    /// The heartbeat counted.
+    pub sequence: u64,
+    /// The number of the first command below.
+    pub first: u64,
+    /// Commands `first`, `first + 1`, …: all that the region has not reported as applied.
+    pub commands: Vec<Command>,
+    /// The version of the region's report that the coordinator holds.
+    pub report_seen: u64,
+    /// The directory, if the region's version is older.
+    pub directory: Option<Directory>,
+    /// The node was leaving, owns nothing any more, and is released for good.
+    pub farewell: bool,
+}
+
+/// One numbered order to a region.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Command {
+    /// The shard is yours.
+    Grant {
+        /// The shard.
+        key: ShardKey,
+        /// The grant.
+        token: Token,
+    },
+    /// Stop its entities and drop it; by force when the time is up.
+    Drain {
+        /// The shard.
+        key: ShardKey,
+        /// How long its entities may take.
+        within: Duration,
+    },
+}
+
+/// Who is in the cluster and where; versioned within a reign.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Directory {
+    /// Grows with every change within a reign.
+    pub version: u64,
+    /// The nodes with a session, sorted by key.
+    pub nodes: Vec<DirectoryEntry>,
+    /// Processes that are gone for good (left, or replaced by a newer incarnation), sorted; their links may be dropped.
+    pub gone: Vec<NodeKey>,
+}
+
+/// One node of the directory.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct DirectoryEntry {
+    /// The process.
+    pub node: NodeKey,
+    /// Where it listens.
+    pub address: String,
+}

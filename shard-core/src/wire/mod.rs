@@ -1,0 +1,12 @@
+//! Messages between machines, and how they become bytes.
+//!
+//! [`Control`] messages are datagrams: they may be lost, repeated, late or out of order, and every one that matters is
+//! sent again by its sender's timer. [`Stream`] messages carry users' mail and ride the reliable [`link`]. May import the
+//! floors below: collections, machine, ground.
+
+mod control;
+pub mod link;
+mod stream;
+
+pub use control::{Ack, Command, Control, Directory, DirectoryEntry, Heartbeat, Home, KindReport, Owned, Report};
+pub use stream::{ReplyFate, Stream, StreamRef};
