@@ -6,9 +6,11 @@
 
 mod notice;
 mod rule;
+mod timing;
 
 pub use notice::Notice;
 pub use rule::{Rule, Rules};
+pub use timing::{Timing, TimingError};
 
 use crate::time::Instant;
 

@@ -1,0 +1,174 @@
+//! The times of the protocol, and the inequalities that make it safe.
+//!
+//! `rho` bounds the *rate* error of every clock: each runs within `[1 - rho, 1 + rho]` of real time. `kappa` is
+//! `(1 + rho) / (1 - rho)`: two clocks that start together and read the same later are that factor apart at most.
+
+use core::fmt;
+
+use crate::time::Duration;
+
+/// The times that the machines obey. Build one with [`Timing::lan`] and change what must differ; whoever builds a node
+/// from it calls [`Timing::check`].
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// rho, the bound on each clock's rate error, in parts per thousand.
+    pub rate_error_permille: u32,
+    /// H: how often a region sends a heartbeat.
+    pub heartbeat: Duration,
+    /// D: how long a region lives on after *sending* a heartbeat that was acknowledged.
+    pub session: Duration,
+    /// W: how long a coordinator waits after processing a heartbeat before it takes the session for dead. At least D kappa.
+    pub wait: Duration,
+    /// G: how long before its session's end a region starts no handler any more.
+    pub margin: Duration,
+    /// T_c: how long a coordinator reigns after *sending* a round that a majority granted.
+    pub reign: Duration,
+    /// T_v: how long a voter keeps its word after granting. At least T_c kappa.
+    pub lease: Duration,
+    /// Q: how long a voter is silent after its start. At least T_c kappa.
+    pub silence: Duration,
+    /// R: how often a coordinator renews its reign.
+    pub renew: Duration,
+    /// The stagger between campaigns of voters of neighbouring ranks.
+    pub stagger: Duration,
+    /// How long a candidate waits for a majority before it releases what it has.
+    pub candidacy: Duration,
+    /// How long entities may take to stop when their shard moves, before it is dropped by force at its owner.
+    pub drain: Duration,
+}
+
+impl Timing {
+    /// Defaults for a local network: a crashed node's shards live again after 3.1 s.
+    #[must_use]
+    pub const fn lan() -> Self {
+        Self {
+            rate_error_permille: 10,
+            heartbeat: Duration::from_millis(500),
+            session: Duration::from_millis(3_000),
+            wait: Duration::from_millis(3_061),
+            margin: Duration::from_millis(250),
+            reign: Duration::from_millis(1_200),
+            lease: Duration::from_millis(1_225),
+            silence: Duration::from_millis(1_225),
+            renew: Duration::from_millis(250),
+            stagger: Duration::from_millis(60),
+            candidacy: Duration::from_millis(120),
+            drain: Duration::from_millis(5_000),
+        }
+    }
+
+    /// `span * kappa`, rounded up: what one clock must wait so that another has surely seen `span` pass.
+    #[must_use]
+    pub fn drifted(&self, span: Duration) -> Duration {
+        let rho = u128::from(self.rate_error_permille.min(999));
+        let nanos = (span.as_nanos() * (1000 + rho)).div_ceil(1000 - rho);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Checks S1-S3 and that nothing is zero. S4 (the margin covers the longest handler) and S5 (the clocks are as good
+    /// as `rho`) speak of the world and cannot be checked here.
+    ///
+    /// # Errors
+    /// The first inequality broken, with both numbers.
+    pub fn check(&self) -> Result<(), TimingError> {
+        let positive = [
+            ("heartbeat", self.heartbeat),
+            ("session", self.session),
+            ("margin", self.margin),
+            ("reign", self.reign),
+            ("renew", self.renew),
+            ("candidacy", self.candidacy),
+            ("drain", self.drain),
+        ];
+        if let Some((name, _)) = positive.into_iter().find(|(_, span)| span.is_zero()) {
+            return Err(TimingError { rule: "not zero", name, value: Duration::ZERO, least: Duration::from_nanos(1) });
+        }
+        if self.rate_error_permille >= 500 {
+            let permille = Duration::from_millis(u64::from(self.rate_error_permille));
+            return Err(TimingError {
+                rule: "S5",
+                name: "rate_error_permille",
+                value: permille,
+                least: Duration::ZERO,
+            });
+        }
+        let needs = [
+            ("S1", "lease", self.lease, self.drifted(self.reign)),
+            ("S2", "silence", self.silence, self.drifted(self.reign)),
+            ("S3", "wait", self.wait, self.drifted(self.session)),
+            ("margin below session", "session", self.session, self.margin + self.heartbeat),
+        ];
+        match needs.into_iter().find(|(_, _, value, least)| value < least) {
+            Some((rule, name, value, least)) => Err(TimingError { rule, name, value, least }),
+            None => Ok(()),
+        }
+    }
+
+    /// The liveness inequalities that do not hold for round trips of `rtt` and timers of granularity `tick`: the cluster
+    /// stays safe but may lose sessions or reigns without need.
+    pub fn warnings(&self, rtt: Duration, tick: Duration) -> impl Iterator<Item = TimingError> {
+        let stagger = self.stagger * 3;
+        let rules = [
+            ("L1", "session", self.session, self.margin + self.heartbeat * 4 + rtt + tick),
+            ("L2", "reign", self.reign, self.renew * 3 + rtt + tick),
+            (
+                "L3",
+                "session",
+                self.session,
+                self.margin + self.heartbeat + rtt * 5 + self.drifted(self.lease) + stagger + tick * 2,
+            ),
+        ];
+        rules.into_iter().filter(|(_, _, value, least)| value < least).map(|(rule, name, value, least)| TimingError {
+            rule,
+            name,
+            value,
+            least,
+        })
+    }
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Self::lan()
+    }
+}
+
+/// One inequality that does not hold.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TimingError {
+    /// The inequality, as the protocol numbers it.
+    pub rule: &'static str,
+    /// The setting that is too small.
+    pub name: &'static str,
+    /// What it is.
+    pub value: Duration,
+    /// What it must be at least.
+    pub least: Duration,
+}
+
+impl fmt::Display for TimingError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is {:?} but must be at least {:?} ({})", self.name, self.value, self.least, self.rule)
+    }
+}
+
+impl core::error::Error for TimingError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_safe_and_lively() {
+        let timing = Timing::lan();
+        assert_eq!(timing.check(), Ok(()));
+        assert_eq!(timing.warnings(Duration::from_millis(10), Duration::from_millis(20)).count(), 0);
+    }
+
+    #[test]
+    fn a_wait_too_short_for_the_drift_is_refused_with_both_numbers() {
+        let timing = Timing { wait: Duration::from_millis(3_000), ..Timing::lan() };
+        let text = std::format!("{}", timing.check().unwrap_err());
+        assert_eq!(text, "`wait` is 3s but must be at least 3.060606061s (S3)");
+    }
+}
