@@ -4,10 +4,14 @@
 //! never fails: what is hostile or stale is dropped with a [`Notice`]. `expire` is harmless when early. While a verb runs
 //! the machine is borrowed, so an outbox cannot call back in. May import the ground floor only.
 
+#[cfg(feature = "alloc")]
+mod fixed;
 mod notice;
 mod rule;
 mod timing;
 
+#[cfg(feature = "alloc")]
+pub use fixed::Fixed;
 pub use notice::Notice;
 pub use rule::{Rule, Rules};
 pub use timing::{Timing, TimingError};
