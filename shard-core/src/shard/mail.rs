@@ -1,6 +1,7 @@
 //! One message on its way to an entity of this node.
 
 use crate::id::NodeKey;
+use crate::time::Instant;
 
 /// A message that waits for its entity.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,8 +19,8 @@ pub enum Origin {
     Here {
         /// The caller waits for a reply.
         ask: bool,
-        /// What it weighs against the stream's bound.
-        bytes: u32,
+        /// When the caller stops waiting.
+        deadline: Option<Instant>,
     },
     /// From a stream of another process, which still holds it: it is settled when the handler starts.
     Stream {

@@ -4,7 +4,7 @@
 //! back into the lane; answers (`started`, `finished`, `stopped`) come as separate calls afterwards.
 
 use crate::collections::EntityId;
-use crate::entity::{Fate, StopReason};
+use crate::entity::{Fate, Reason, StopReason};
 use crate::id::{NodeKey, ShardId, ShardKey, Slot, Token};
 use crate::machine::Notice;
 
@@ -83,7 +83,7 @@ pub enum Receipt<'a> {
         /// Its number.
         seq: u64,
         /// Why.
-        reason: crate::entity::Reason,
+        reason: Reason,
     },
 }
 
@@ -99,6 +99,11 @@ pub trait LaneHost<M> {
     fn cancel(&mut self, slot: Slot);
     /// Drop the state of an entity that runs nothing. No answer.
     fn discard(&mut self, slot: Slot);
+    /// How many bytes the message will be on the wire; or why it cannot go there.
+    ///
+    /// # Errors
+    /// [`Reason::TooLarge`].
+    fn weigh(&mut self, message: &M) -> Result<u32, Reason>;
     /// Send one message to another node, in order with all else sent to it.
     fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &M);
     /// Send one receipt to another node, in order with all else sent to it.
@@ -107,6 +112,10 @@ pub trait LaneHost<M> {
     fn lookup(&mut self, shard: ShardId);
     /// A message of a caller on this node met its fate without an answer.
     fn undelivered(&mut self, id: &EntityId, message: M, fate: Fate);
+    /// The shard is this node's from now on; for information.
+    fn owned(&mut self, shard: ShardId, token: Token);
+    /// The shard is this node's no more; for information, whatever ended it.
+    fn lost(&mut self, shard: ShardId);
     /// Tell control: the shard is dropped, nothing of it runs any more.
     fn dropped(&mut self, shard: ShardId, token: Token);
     /// Tell control: everything is dropped, nothing runs any more.

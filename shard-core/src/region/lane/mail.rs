@@ -22,8 +22,6 @@ pub struct Tell<'a, M> {
     pub message: M,
     /// The caller waits for a reply.
     pub ask: bool,
-    /// What it weighs against the stream's bound in bytes.
-    pub bytes: u32,
     /// After this it is of no use unless it has started.
     pub deadline: Option<Instant>,
 }
@@ -57,7 +55,7 @@ impl<M> Lane<M> {
     /// [`LaneHost::undelivered`].
     pub fn tell(&mut self, now: Instant, tell: Tell<'_, M>, host: &mut impl LaneHost<M>) {
         if self.direct[self.local(tell.shard)] {
-            let origin = Origin::Here { ask: tell.ask, bytes: tell.bytes };
+            let origin = Origin::Here { ask: tell.ask, deadline: tell.deadline };
             self.deliver(now, tell.shard, tell.hash, tell.id, Mail { origin, message: tell.message }, host);
         } else {
             self.depart(now, tell, host);

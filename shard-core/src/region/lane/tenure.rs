@@ -85,6 +85,7 @@ impl<M> Lane<M> {
             activations: 0,
             incoming: Incoming::new(token, self.config.rules),
         });
+        host.owned(shard, token);
         self.refresh_direct(at);
         if !self.direct[at] {
             // Older mail of this node may still be with the former owner: its stream decides when it may come here. The
@@ -193,11 +194,12 @@ impl<M> Lane<M> {
         let shard = self.global(at);
         let key = self.key(shard);
         self.unflushed.remove(&u32::try_from(at).unwrap_or(u32::MAX));
-        if let Some(mut tenure) = self.shards[at].tenure.take()
-            && say_closed
-        {
+        if let Some(mut tenure) = self.shards[at].tenure.take() {
             let token = tenure.token;
-            tenure.incoming.close(|to, upto, beyond| host.receipt(to, Receipt::Closed { key, token, upto, beyond }));
+            if say_closed {
+                tenure.incoming.close(|to, upto, beyond| host.receipt(to, Receipt::Closed { key, token, upto, beyond }));
+            }
+            host.lost(shard);
         }
         self.refresh_direct(at);
         self.give_back(now, at, host);
