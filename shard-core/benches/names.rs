@@ -27,8 +27,9 @@ impl fmt::Write for Buffer {
 fn names(c: &mut Criterion) {
     let (plain, odd) = ("user-1234567", "user/1234567");
     let shards = NonZeroU32::new(black_box(64)).expect("not zero");
-    let name = |id: &str| {
-        let mut buffer = Buffer { bytes: [0; 64], len: 0 };
+    let mut buffer = Buffer { bytes: [0; 64], len: 0 };
+    let mut name = |id: &str| {
+        buffer.len = 0;
         Name::of(id).write_to(&mut buffer).expect("the name fits");
         buffer.bytes[black_box(buffer.len) - 1]
     };

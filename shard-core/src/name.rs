@@ -89,7 +89,7 @@ impl fmt::Display for Name<'_> {
 
 fn write_text(id: &str, out: &mut (impl Write + ?Sized)) -> fmt::Result {
     let mut rest = id;
-    while let Some(run) = rest.bytes().position(|byte| WIDTHS[usize::from(byte)] != 1) {
+    while let Some(run) = first_escaped(rest.as_bytes()) {
         let (plain, tail) = rest.split_at(run);
         if !plain.is_empty() {
             out.write_str(plain)?;
@@ -102,6 +102,15 @@ fn write_text(id: &str, out: &mut (impl Write + ?Sized)) -> fmt::Result {
         rest = chars.as_str();
     }
     out.write_str(rest)
+}
+
+/// Where the first byte stands that is not its own name. Four at a time, since most ids have none.
+#[inline]
+fn first_escaped(bytes: &[u8]) -> Option<usize> {
+    let escaped = |byte: &u8| WIDTHS[usize::from(*byte)] != 1;
+    let (fours, _) = bytes.as_chunks::<4>();
+    let plain = fours.iter().take_while(|four| !four.iter().fold(false, |any, byte| any | escaped(byte))).count() * 4;
+    bytes[plain..].iter().position(escaped).map(|at| plain + at)
 }
 
 fn write_escaped(unit: u16, out: &mut (impl Write + ?Sized)) -> fmt::Result {

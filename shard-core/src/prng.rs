@@ -97,6 +97,13 @@ impl Prng {
     }
 }
 
+/// The seed of decision `number` under `seed`: for decisions that must not depend on which ones came before them.
+#[inline]
+#[must_use]
+pub const fn mix(seed: u64, number: u64) -> u64 {
+    finish(finish(seed ^ 0x9e37_79b9_7f4a_7c15).wrapping_add(number.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
+}
+
 /// The finisher of SplitMix64: every bit of the input reaches every bit of the output.
 const fn finish(bits: u64) -> u64 {
     let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -160,6 +167,13 @@ mod tests {
         prng.between(0, u64::MAX);
         assert_eq!(prng.pick::<u8>(&[]), None);
         assert_eq!(prng.pick(&[5]), Some(&5));
+    }
+
+    #[test]
+    fn mixed_seeds_differ_by_seed_and_number() {
+        let seeds: std::collections::BTreeSet<u64> =
+            (0..100).flat_map(|seed| (0..100).map(move |n| mix(seed, n))).collect();
+        assert_eq!(seeds.len(), 10_000);
     }
 
     #[test]
