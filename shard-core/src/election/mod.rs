@@ -192,6 +192,9 @@ impl Election {
             Control::LeaseRequest { term, .. } | Control::Release { term, .. } if term.node != from => {
                 out.emit(ElectionOutput::Notice(Notice::NotYours { from }));
             }
+            Control::LeaseRefused { .. } if config.rank(from.id).is_none() => {
+                out.emit(ElectionOutput::Notice(Notice::NotYours { from }));
+            }
             Control::LeaseRequest { term, round } => seat.requested(now, from, term, round, config, out),
             Control::Release { term, reigned } => seat.released(now, term, reigned, config),
             Control::LeaseGranted { term, round } => seat.granted(now, from, term, round, config, out),

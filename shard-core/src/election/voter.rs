@@ -53,9 +53,9 @@ pub enum Answer {
 impl Voter {
     /// A voter that has just started and says nothing before `silent_until`.
     #[must_use]
-    pub const fn new(silent_until: Instant) -> Self {
-        let none =
-            Term { counter: 0, node: NodeKey { id: crate::id::NodeId(0), incarnation: crate::id::Incarnation(0) } };
+    pub fn new(silent_until: Instant) -> Self {
+        // Less than any candidate's term: those begin at counter 1.
+        let none = Term::default();
         Self { promised: none, prev_promised: none, hold: None, silent_until }
     }
 

@@ -161,7 +161,11 @@ pub(super) const fn key(node: u64, life: u64) -> NodeKey {
 }
 
 pub(super) fn config(node: u64, life: u64, rules: Rules) -> Fixed<ElectionConfig> {
+    timed(node, life, rules, drifting())
+}
+
+pub(super) fn timed(node: u64, life: u64, rules: Rules, timing: Timing) -> Fixed<ElectionConfig> {
     let voters = (0..3).map(NodeId).collect();
-    let config = ElectionConfig::new(key(node, life), voters, drifting()).expect("these are good");
+    let config = ElectionConfig::new(key(node, life), voters, timing).expect("these are good");
     Fixed::new(config.with_rules(rules).with_seed(node))
 }

@@ -254,6 +254,23 @@ fn one_voter_that_is_alone_reigns_at_once_and_stays() {
 }
 
 #[test]
+fn three_of_five_votes_make_a_reign() {
+    let five = ElectionConfig::new(key(0, 1), ids(&[0, 1, 2, 3, 4]), Timing::lan()).unwrap();
+    let mut node = Election::new(at(0), Fixed::new(five));
+    let (now, mut out) = (node.deadline().unwrap(), Vec::new());
+    node.expire(now, &mut out);
+    node.handle(now, ElectionInput::Start { wall: 7 }, &mut out);
+    assert_eq!(out.len(), 1 + 4, "one request to each other voter");
+    let message = Control::LeaseGranted { term: term(7, 0), round: 1 };
+    for voter in [3, 3] {
+        node.handle(now, ElectionInput::Heard { from: key(voter, 1), message: message.clone() }, &mut out);
+        assert_eq!(node.reigning(now), None, "a vote that comes twice counts once");
+    }
+    node.handle(now, ElectionInput::Heard { from: key(1, 1), message }, &mut out);
+    assert_eq!(node.reigning(now), Some(term(7, 0)));
+}
+
+#[test]
 fn one_voter_that_is_not_alone_is_silent_first() {
     let single = ElectionConfig::new(key(0, 1), ids(&[0]), Timing::lan()).unwrap();
     let node = Election::new(at(0), Fixed::new(single));
