@@ -135,7 +135,7 @@ impl Node {
         let mut outputs = Vec::new();
         self.allocator.expire(now, &mut outputs);
         self.allocator_says(now, outputs, out);
-        self.planner.rebalance(now, &self.allocator, self.election.reigning(now).is_some());
+        self.planner.rebalance(now, &self.allocator);
         self.settle(now, out);
     }
 
@@ -273,8 +273,7 @@ impl Node {
                 self.heard(now, me, me, message, out);
                 continue;
             }
-            let reigning = self.election.reigning(now).is_some();
-            let Some(input) = self.planner.next(&self.allocator, reigning) else { return };
+            let Some(input) = self.planner.next(now, &self.allocator) else { return };
             self.to_allocator(now, input, out);
         }
     }

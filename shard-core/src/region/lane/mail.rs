@@ -5,7 +5,7 @@ use crate::collections::EntityId;
 use crate::entity::{Bound, Fate, Reason};
 use crate::id::{NodeKey, ShardId, Slot, Token};
 use crate::machine::Rule;
-use crate::region::stream::Verdict;
+use crate::region::stream::{IncomingOutput, Verdict};
 use crate::shard::{Mail, Origin, Phase};
 use crate::time::Instant;
 
@@ -70,8 +70,7 @@ impl<M> Lane<M> {
         let halting = self.halting;
         let verdict = match self.shards[at].tenure.as_mut() {
             Some(tenure) if !halting => {
-                let draining = tenure.drain.is_some();
-                tenure.incoming.data(from, token, attempt, seq, first, draining)
+                tenure.incoming.data(from, token, attempt, seq, first)
             }
             _ => Verdict::Refuse { draining: false },
         };
@@ -79,8 +78,7 @@ impl<M> Lane<M> {
             Verdict::Accept => {}
             Verdict::Duplicate | Verdict::Drop => return,
             Verdict::Refuse { draining } => {
-                let hint = self.shards[at].outgoing.as_ref().and_then(|outgoing| outgoing.hint(token));
-                host.receipt(from, Receipt::Refuse { key, token, attempt, draining, hint });
+                host.receipt(from, Receipt::Refuse { key, token, attempt, draining, hint: None });
                 return;
             }
         }
@@ -108,7 +106,11 @@ impl<M> Lane<M> {
             let key = self.key(self.global(at as usize));
             if let Some(tenure) = &mut self.shards[at as usize].tenure {
                 let token = tenure.token;
-                tenure.incoming.flush(|to, upto| host.receipt(to, Receipt::Taken { key, token, upto }));
+                tenure.incoming.flush(&mut |output| {
+                    if let IncomingOutput::Taken { to, upto } = output {
+                        host.receipt(to, Receipt::Taken { key, token, upto });
+                    }
+                });
             }
         }
     }
@@ -162,10 +164,11 @@ impl<M> Lane<M> {
 
     fn mark_taken(&mut self, shard: ShardId, from: NodeKey, seq: u64) {
         let at = self.local(shard);
-        if let Some(tenure) = &mut self.shards[at].tenure
-            && tenure.incoming.started(from, seq)
-        {
-            self.unflushed.insert(u32::try_from(at).unwrap_or(u32::MAX));
+        if let Some(tenure) = &mut self.shards[at].tenure {
+            tenure.incoming.started(from, seq);
+            if tenure.incoming.owes() {
+                self.unflushed.insert(u32::try_from(at).unwrap_or(u32::MAX));
+            }
         }
     }
 

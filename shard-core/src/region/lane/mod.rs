@@ -22,10 +22,11 @@ use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 use super::stream::{Incoming, Outgoing, OutgoingOutput, StreamConfig};
+use crate::collections::EntityId;
 use crate::id::{Kind, NodeKey, ShardId, ShardKey, Slot, Token};
-use crate::machine::{Fixed, Rules};
+use crate::machine::{Fixed, Machine, Rules};
 use crate::passivation::{Passivation, Sleepers};
-use crate::shard::{Mail, Residents};
+use crate::shard::Residents;
 use crate::time::{Duration, Instant, soonest};
 
 /// What a lane must know and cannot change.
@@ -75,7 +76,7 @@ struct Tenure {
 #[derive(Debug)]
 struct ShardState<M> {
     tenure: Option<Tenure>,
-    outgoing: Option<Box<Outgoing<M>>>,
+    outgoing: Option<Box<Outgoing<EntityId, M>>>,
     /// Entities of the shard, whatever their phase.
     residents: u32,
     /// Mail of local callers that a tenure's end gave back, until the end is complete.
@@ -196,13 +197,13 @@ impl<M> Lane<M> {
     /// Messages of this node's callers that are kept for `shard`: parked, under way, or waiting to be taken elsewhere.
     #[must_use]
     pub fn unsettled(&self, shard: ShardId) -> usize {
-        self.shards[self.local(shard)].outgoing.as_ref().map_or(0, |outgoing| outgoing.unsettled())
+        self.shards[self.local(shard)].outgoing.as_ref().map_or(0, |outgoing| outgoing.len())
     }
 
     /// Where the stream of `shard` is open to, if to another node.
     #[must_use]
     pub fn route(&self, shard: ShardId) -> Option<NodeKey> {
-        self.shards[self.local(shard)].outgoing.as_ref()?.route()
+        self.shards[self.local(shard)].outgoing.as_ref()?.home()
     }
 
     /// The configuration.
@@ -229,15 +230,11 @@ impl<M> Lane<M> {
     fn refresh_direct(&mut self, at: usize) {
         let state = &self.shards[at];
         let owned = state.tenure.as_ref().is_some_and(|tenure| tenure.drain.is_none());
-        self.direct[at] = owned && !self.halting && state.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_clear());
+        self.direct[at] = owned && !self.halting && state.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_empty());
     }
 
     /// Whether the tenure of the shard is ending, so that nothing may start in it.
     fn is_ending(&self, shard: ShardId) -> bool {
         self.halting || self.shards[self.local(shard)].tenure.as_ref().is_none_or(|tenure| tenure.drain.is_some())
-    }
-
-    fn mail_waits(mail: &Mail<M>) -> bool {
-        !matches!(mail.origin, crate::shard::Origin::Timer)
     }
 }

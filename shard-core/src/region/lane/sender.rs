@@ -238,16 +238,9 @@ impl<M> Lane<M> {
             _ => false,
         };
         if !serves {
-            let Some(outgoing) = &mut self.shards[at].outgoing else { return };
-            let me = self.config.me;
-            let (_, attempt) = outgoing.counters();
-            // Not ours, or no more: as any other node would say it. A `Lookup` follows from the stream's own deadline.
-            let refusal = OutgoingInput::Refuse { from: me, token, attempt, draining: false, hint: None };
-            outgoing.handle(now, refusal, &mut |output| {
-                if output == OutgoingOutput::Lookup {
-                    host.lookup(shard);
-                }
-            });
+            if let Some(outgoing) = &mut self.shards[at].outgoing {
+                outgoing.not_local(now);
+            }
             return;
         }
         while let Some(entry) = self.shards[at].outgoing.as_mut().and_then(|outgoing| outgoing.pop_front()) {

@@ -4,7 +4,7 @@ use super::{Lane, LaneHost, Receipt, Tenure};
 use crate::entity::StopReason;
 use crate::id::{NodeKey, ShardId, Slot, Token};
 use crate::machine::Rule;
-use crate::region::stream::Incoming;
+use crate::region::stream::{Incoming, IncomingOutput};
 use crate::shard::Phase;
 use crate::time::Instant;
 use crate::wire::Home;
@@ -83,7 +83,7 @@ impl<M> Lane<M> {
             drain: None,
             forced: false,
             activations: 0,
-            incoming: Incoming::new(token, self.config.rules),
+            incoming: Incoming::new(self.config.stream.clone(), token),
         });
         host.owned(shard, token);
         self.refresh_direct(at);
@@ -102,8 +102,8 @@ impl<M> Lane<M> {
             return;
         }
         tenure.drain = Some(deadline);
+        tenure.incoming.drain();
         self.refresh_direct(at);
-        self.local_route_closes(at);
         if !self.config.rules.on(Rule::DropBarrier) {
             host.dropped(shard, token);
         }
@@ -133,7 +133,6 @@ impl<M> Lane<M> {
         self.halting = true;
         for at in 0..self.shards.len() {
             self.refresh_direct(at);
-            self.local_route_closes(at);
         }
         for at in 0..self.shards.len() {
             for slot in self.residents.of_shard(self.global(at)) {
@@ -168,7 +167,7 @@ impl<M> Lane<M> {
         let Some(tenure) = &state.tenure else { return };
         if tenure.drain.is_some() && state.residents == 0 {
             let token = tenure.token;
-            self.end_tenure(now, at, true, host);
+            self.end_tenure(now, at, false, host);
             if self.config.rules.on(Rule::DropBarrier) {
                 host.dropped(shard, token);
             }
@@ -182,23 +181,24 @@ impl<M> Lane<M> {
         self.halting = false;
         self.stalled.clear();
         self.timers.clear();
-        let say_closed = self.config.rules.on(Rule::ClosedAlways);
         for at in 0..self.shards.len() {
-            self.end_tenure(now, at, say_closed, host);
+            self.end_tenure(now, at, true, host);
         }
         host.halted();
     }
 
     /// The end of a tenure (D5): say what was taken, then let this node's own mail look for the next owner.
-    fn end_tenure(&mut self, now: Instant, at: usize, say_closed: bool, host: &mut impl LaneHost<M>) {
+    fn end_tenure(&mut self, now: Instant, at: usize, lapsed: bool, host: &mut impl LaneHost<M>) {
         let shard = self.global(at);
         let key = self.key(shard);
         self.unflushed.remove(&u32::try_from(at).unwrap_or(u32::MAX));
-        if let Some(mut tenure) = self.shards[at].tenure.take() {
+        if let Some(tenure) = self.shards[at].tenure.take() {
             let token = tenure.token;
-            if say_closed {
-                tenure.incoming.close(|to, upto, beyond| host.receipt(to, Receipt::Closed { key, token, upto, beyond }));
-            }
+            tenure.incoming.close(lapsed, &mut |output| {
+                if let IncomingOutput::Closed { to, upto, beyond } = output {
+                    host.receipt(to, Receipt::Closed { key, token, upto, beyond: &beyond });
+                }
+            });
             host.lost(shard);
         }
         self.refresh_direct(at);
