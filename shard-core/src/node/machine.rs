@@ -349,7 +349,12 @@ impl Node {
         }
     }
 
-    fn allocator_says(&mut self, now: Instant, said: Vec<coordinator::Output>, out: &mut (impl Outbox<Output> + ?Sized)) {
+    fn allocator_says(
+        &mut self,
+        now: Instant,
+        said: Vec<coordinator::Output>,
+        out: &mut (impl Outbox<Output> + ?Sized),
+    ) {
         for output in said {
             match output {
                 coordinator::Output::Send { to, message } => self.send(Peer::Key(to), message, out),

@@ -96,8 +96,7 @@ impl Planner {
         for (kind, shards) in allocator.kinds() {
             let layout = self.layout(now, allocator, kind, shards);
             let seed = self.seeds.next_u64();
-            let strategy =
-                self.strategies.entry(kind).or_insert_with(|| Box::new(LeastShard::default()) as Box<_>);
+            let strategy = self.strategies.entry(kind).or_insert_with(|| Box::new(LeastShard::default()) as Box<_>);
             let view = layout.view(now, seed);
             for planned in self.ledger.round(strategy.as_mut(), &view, self.limits) {
                 let key = ShardKey { kind, shard: planned.shard };
@@ -127,11 +126,13 @@ impl Planner {
                 }
                 let seed = self.seeds.next_u64();
                 let asker = asker.and_then(|asker| layout.find(asker));
-                let request = Request::new(key.shard, asker, seed);
+                let request = match asker {
+                    Some(asker) => Request::new(key.shard, seed).asked_by(asker),
+                    None => Request::new(key.shard, seed),
+                };
                 let view = layout.view(now, seed);
                 let target = self.targets.get(key).and_then(|node| layout.find(*node));
-                let strategy =
-                    self.strategies.entry(kind).or_insert_with(|| Box::new(LeastShard::default()) as Box<_>);
+                let strategy = self.strategies.entry(kind).or_insert_with(|| Box::new(LeastShard::default()) as Box<_>);
                 let chosen = target
                     .filter(|ix| view.is_candidate(*ix))
                     .or_else(|| strategy.place(&view, &request).filter(|ix| view.is_candidate(*ix)));
@@ -152,7 +153,8 @@ impl Planner {
     fn layout(&self, now: Instant, allocator: &Allocator, kind: Kind, shards: u32) -> Layout {
         let mut layout = Layout::new(shards);
         let candidates: alloc::vec::Vec<NodeKey> = allocator.candidates(now, kind).map(|node| node.node).collect();
-        let nodes = allocator.nodes(now).filter(|node| node.kinds.iter().any(|known| known.kind == kind && known.hosts));
+        let nodes =
+            allocator.nodes(now).filter(|node| node.kinds.iter().any(|known| known.kind == kind && known.hosts));
         layout.set_nodes(
             nodes
                 .map(|node| {

@@ -99,9 +99,9 @@ impl<M> Residents<M> {
     pub fn find(&self, hash: u64, id: &str) -> Option<Slot> {
         let slots = &self.slots;
         let index = self.index.find(hash, |at| {
-            slots.at(at).is_some_and(|(_, resident)| resident.hash == hash && resident.id.as_str() == id)
+            slots.at(at).is_some_and(|resident| resident.hash == hash && resident.id.as_str() == id)
         })?;
-        slots.at(index).map(|(slot, _)| slot)
+        slots.slot(index)
     }
 
     /// The slot of `id` if the next message may run at once.
@@ -125,7 +125,7 @@ impl<M> Residents<M> {
             mail: None,
         });
         let slots = &self.slots;
-        self.index.insert(hash, slot.index, |at| slots.at(at).map_or(0, |(_, resident)| resident.hash));
+        self.index.insert(hash, slot.index, |at| slots.at(at).map_or(0, |resident| resident.hash));
         slot
     }
 
@@ -151,7 +151,7 @@ impl<M> Residents<M> {
     /// The slot at an index, if it is in use.
     #[must_use]
     pub fn at(&self, index: u32) -> Option<Slot> {
-        self.slots.at(index).map(|(slot, _)| slot)
+        self.slots.slot(index)
     }
 
     /// Every slot of `shard`, in order of the slots. O(entities of the lane).

@@ -278,7 +278,7 @@ impl<M> Lane<M> {
         let state = &mut self.shards[at];
         state.residents -= 1;
         for mail in mail {
-            super::sender::keep_returned(&mut state.returned, &resident.id, resident.hash, mail);
+            super::sender::keep_returned(&mut state.returned, &resident.id, mail);
         }
     }
 

@@ -69,9 +69,7 @@ impl<M> Lane<M> {
         let settle_on_start = self.config.rules.on(Rule::SettleOnStart);
         let halting = self.halting;
         let verdict = match self.shards[at].tenure.as_mut() {
-            Some(tenure) if !halting => {
-                tenure.incoming.data(from, token, attempt, seq, first)
-            }
+            Some(tenure) if !halting => tenure.incoming.data(from, token, attempt, seq, first),
             _ => Verdict::Refuse { draining: false },
         };
         match verdict {
@@ -187,7 +185,9 @@ impl<M> Lane<M> {
         match mail.origin {
             Origin::Here { .. } => host.undelivered(&resident.id, mail.message, Fate::NotRun(reason)),
             Origin::Stream { from, seq } => self.reject(resident.shard, from, seq, reason, host),
-            Origin::Timer => host.notice(crate::machine::Notice::BoundHit { what: "mailbox, by the entity's own timer" }),
+            Origin::Timer => {
+                host.notice(crate::machine::Notice::BoundHit { what: "mailbox, by the entity's own timer" })
+            }
         }
     }
 }

@@ -11,7 +11,7 @@ mod tenure;
 #[cfg(test)]
 mod tests;
 
-pub use host::{DataHead, Life, LaneHost, Receipt};
+pub use host::{DataHead, LaneHost, Life, Receipt};
 pub use life::Next;
 pub use mail::{Arrival, Tell};
 pub use tenure::Order;
@@ -162,7 +162,8 @@ impl<M> Lane<M> {
             .filter_map(|state| state.tenure.as_ref())
             .filter_map(|tenure| if tenure.forced { None } else { tenure.drain })
             .min();
-        let streams = self.waiting.iter().filter_map(|at| self.shards[*at as usize].outgoing.as_ref()?.deadline()).min();
+        let streams =
+            self.waiting.iter().filter_map(|at| self.shards[*at as usize].outgoing.as_ref()?.deadline()).min();
         soonest(soonest(timer, self.sleepers.deadline()), soonest(drain, streams))
     }
 
@@ -188,10 +189,7 @@ impl<M> Lane<M> {
 
     /// The grants held, in order of the shards; a shard that drains is among them.
     pub fn tenures(&self) -> impl Iterator<Item = (ShardId, Token)> {
-        self.shards
-            .iter()
-            .enumerate()
-            .filter_map(|(at, state)| Some((self.global(at), state.tenure.as_ref()?.token)))
+        self.shards.iter().enumerate().filter_map(|(at, state)| Some((self.global(at), state.tenure.as_ref()?.token)))
     }
 
     /// Messages of this node's callers that are kept for `shard`: parked, under way, or waiting to be taken elsewhere.

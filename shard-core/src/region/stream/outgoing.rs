@@ -655,12 +655,7 @@ impl<E, B> Machine for Outgoing<E, B> {
     type Input = OutgoingInput;
     type Output = OutgoingOutput;
 
-    fn handle(
-        &mut self,
-        now: Instant,
-        input: OutgoingInput,
-        out: &mut (impl Outbox<OutgoingOutput> + ?Sized),
-    ) {
+    fn handle(&mut self, now: Instant, input: OutgoingInput, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
         match input {
             OutgoingInput::Home(home) => self.home_named(now, home, out),
             OutgoingInput::Taken { from, token, upto } => {
