@@ -181,6 +181,13 @@ impl<M> Lane<M> {
         now < self.live_until
     }
 
+    /// The grant under which a handler of `shard` could start at `now`, if any could.
+    #[must_use]
+    pub fn serves(&self, now: Instant, shard: ShardId) -> Option<Token> {
+        let tenure = self.shards[self.local(shard)].tenure.as_ref()?;
+        (self.is_live(now) && !self.is_ending(shard)).then_some(tenure.token)
+    }
+
     /// Entities in any phase.
     #[must_use]
     pub fn residents(&self) -> usize {

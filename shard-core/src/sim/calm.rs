@@ -1,0 +1,128 @@
+//! After the storm: what must hold again within a bound, and what must come to rest.
+
+use alloc::format;
+use alloc::string::String;
+
+use super::cluster::Cluster;
+use super::event::Event;
+use super::options::{Faults, ms};
+use crate::id::ShardId;
+use crate::time::nanos;
+
+/// How often the cluster is looked at.
+const LOOK: u64 = 100_000_000;
+/// It must have been at rest for so long.
+const REST: u64 = 1_500_000_000;
+
+/// Where the run stands after the storm.
+#[derive(Debug, Default)]
+pub(super) struct Calm {
+    began_at: Option<u64>,
+    /// When every node sent one last message to every entity.
+    roll_call_at: Option<u64>,
+    last_move_at: u64,
+    over: bool,
+}
+
+impl Calm {
+    pub(super) fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// No more messages.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.roll_call_at.is_some()
+    }
+
+    pub(super) fn moved(&mut self, now: u64) {
+        self.last_move_at = now;
+    }
+}
+
+impl Cluster {
+    /// The faults stop; whoever is down starts.
+    pub(super) fn begin_calm(&mut self) {
+        self.note(0, || "the calm begins".into());
+        self.faults = Faults { drift: self.faults.drift, ..Faults::none() };
+        self.calm.began_at = Some(self.now);
+        for seat in 0..self.seats.len() {
+            self.cuts[seat].fill(0);
+            self.seats[seat].paused_until = self.seats[seat].paused_until.min(self.now);
+            let at = self.now + self.dice.life.below(100_000_000);
+            self.agenda.push(at, seat, 0, Event::Boot);
+        }
+        self.agenda.push(self.now + LOOK, 0, 0, Event::Look);
+    }
+
+    /// How long a cluster may take to have one coordinator and every shard placed: Q for the voters, an election, W for
+    /// the quarantine, D for sessions, a drain, and what a departure under way takes.
+    fn bound(&self) -> u64 {
+        let timing = &self.options.timing;
+        nanos(timing.silence * 2 + timing.wait + timing.session * 2 + timing.drain * 3 + ms(2_000))
+    }
+
+    pub(super) fn look(&mut self) {
+        let Some(began) = self.calm.began_at else { return };
+        let Some(roll_call) = self.calm.roll_call_at else {
+            if self.now >= began + self.bound() {
+                self.roll_call();
+            }
+            self.agenda.push(self.now + LOOK, 0, 0, Event::Look);
+            return;
+        };
+        let unmet = self.unmet();
+        let rest_since = roll_call.max(self.calm.last_move_at);
+        match unmet {
+            None if self.now >= rest_since + REST => self.calm.over = true,
+            unmet => {
+                let patience = self.options.stream.give_up_after + self.options.stream.close_wait + ms(3_000);
+                if self.now >= roll_call + nanos(patience) {
+                    let (property, witness) = unmet.unwrap_or_else(|| ("liveness", "shards still move".into()));
+                    if property == "lost" {
+                        self.counters.lost = self.model.open().count() as u64;
+                    }
+                    self.violated(property, witness);
+                }
+                self.agenda.push(self.now + LOOK, 0, 0, Event::Look);
+            }
+        }
+    }
+
+    /// Every node sends one message to every entity; then there is silence.
+    fn roll_call(&mut self) {
+        self.note(0, || "roll call".into());
+        self.calm.roll_call_at = Some(self.now);
+        for seat in 0..self.seats.len() {
+            for entity in 0..self.entities.len() {
+                self.send_message(seat, entity, entity % 3 == 0);
+            }
+        }
+    }
+
+    /// The first thing that does not hold yet.
+    fn unmet(&self) -> Option<(&'static str, String)> {
+        let reigns = (0..self.seats.len()).filter(|seat| self.reigning(*seat).is_some()).count();
+        if reigns != 1 {
+            return Some(("liveness", format!("{reigns} nodes reign")));
+        }
+        for seat in 0..self.seats.len() {
+            if self.seats[seat].process.as_ref().is_none_or(|process| process.leaving) {
+                return Some(("liveness", format!("node {} is not back, or still leaving", seat + 1)));
+            }
+        }
+        for shard in (0..self.options.shards).map(ShardId) {
+            let owners = (0..self.seats.len()).filter(|seat| self.serves(*seat, shard)).count();
+            if owners != 1 {
+                return Some(("liveness", format!("{shard} is wanted and served by {owners} nodes")));
+            }
+            for (seat, place) in self.seats.iter().enumerate() {
+                let Some(process) = &place.process else { continue };
+                let waiting = process.lanes[self.lane_of(shard)].lane.unsettled(shard);
+                if waiting > 0 {
+                    return Some(("liveness", format!("node {} keeps {waiting} messages for {shard}", seat + 1)));
+                }
+            }
+        }
+        self.model.open().next().map(|open| ("lost", open))
+    }
+}

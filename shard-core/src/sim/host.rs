@@ -1,0 +1,127 @@
+//! What a lane orders, written down: the cluster does it once the lane is no longer borrowed.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::event::Frame;
+use super::model::{Asker, Message};
+use crate::collections::EntityId;
+use crate::entity::{Fate, Reason, StopReason};
+use crate::id::{NodeKey, ShardId, Slot, Token};
+use crate::machine::Notice;
+use crate::region::lane::{DataHead, LaneHost, Life, Receipt};
+use crate::wire::Stream;
+
+#[derive(Debug)]
+pub(super) enum Effect {
+    Start(Slot, Life),
+    Run(Slot, Message),
+    Stop(Slot),
+    Cancel(Slot),
+    Discard(Slot),
+    Send(NodeKey, Frame),
+    Lookup(ShardId),
+    Undelivered(Message, Fate),
+    Owned,
+    Lost,
+    Dropped(ShardId, Token),
+    Halted,
+    Notice(Notice),
+}
+
+/// The host of every lane of one process.
+#[derive(Debug)]
+pub(super) struct Hands<'a> {
+    pub(super) me: NodeKey,
+    pub(super) effects: &'a mut Vec<Effect>,
+    /// Entities awake on the node.
+    pub(super) awake: &'a mut usize,
+    /// Zero: no cap.
+    pub(super) awake_max: usize,
+}
+
+impl LaneHost<Message> for Hands<'_> {
+    fn start(&mut self, slot: Slot, life: Life) {
+        self.effects.push(Effect::Start(slot, life));
+    }
+
+    fn run(&mut self, slot: Slot, message: Message) {
+        self.effects.push(Effect::Run(slot, message));
+    }
+
+    fn stop(&mut self, slot: Slot, _: StopReason) {
+        self.effects.push(Effect::Stop(slot));
+    }
+
+    fn cancel(&mut self, slot: Slot) {
+        self.effects.push(Effect::Cancel(slot));
+    }
+
+    fn discard(&mut self, slot: Slot) {
+        self.effects.push(Effect::Discard(slot));
+    }
+
+    fn weigh(&mut self, _: &Message) -> Result<u32, Reason> {
+        Ok(100)
+    }
+
+    fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &Message) {
+        let DataHead { key, token, attempt, seq, first, ask } = head;
+        let asker = if ask { Asker::There { from: self.me, shard: key.shard, seq } } else { Asker::Nobody };
+        let body = Message { index: body.index, asker };
+        let frame = Stream::Data { key, token, attempt, seq, first, ask, entity: String::from(id.as_str()), body };
+        self.effects.push(Effect::Send(to, frame));
+    }
+
+    fn receipt(&mut self, to: NodeKey, receipt: Receipt<'_>) {
+        let frame = match receipt {
+            Receipt::Taken { key, token, upto } => Stream::Taken { key, token, upto },
+            Receipt::Closed { key, token, upto, beyond } => Stream::Closed { key, token, upto, beyond: beyond.to_vec() },
+            Receipt::Refuse { key, token, attempt, draining, hint } => {
+                Stream::Refuse { key, token, attempt, draining, hint }
+            }
+            Receipt::Rejected { key, token, seq, reason } => {
+                let (reason, tag) = reason.to_wire();
+                Stream::Rejected { key, token, seq, reason, tag }
+            }
+        };
+        self.effects.push(Effect::Send(to, frame));
+    }
+
+    fn lookup(&mut self, shard: ShardId) {
+        self.effects.push(Effect::Lookup(shard));
+    }
+
+    fn undelivered(&mut self, _: &EntityId, message: Message, fate: Fate) {
+        self.effects.push(Effect::Undelivered(message, fate));
+    }
+
+    fn owned(&mut self, _: ShardId, _: Token) {
+        self.effects.push(Effect::Owned);
+    }
+
+    fn lost(&mut self, _: ShardId) {
+        self.effects.push(Effect::Lost);
+    }
+
+    fn dropped(&mut self, shard: ShardId, token: Token) {
+        self.effects.push(Effect::Dropped(shard, token));
+    }
+
+    fn halted(&mut self) {
+        self.effects.push(Effect::Halted);
+    }
+
+    fn woke(&mut self) -> bool {
+        *self.awake += 1;
+        self.awake_max > 0 && *self.awake > self.awake_max
+    }
+
+    fn slept(&mut self) {
+        *self.awake -= 1;
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.effects.push(Effect::Notice(notice));
+    }
+}

@@ -1,0 +1,151 @@
+//! What a run found.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::machine::Rule;
+
+/// What happened in a run. All are counts over the whole cluster.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Counters {
+    /// Events.
+    pub events: u64,
+    /// Control datagrams sent, and frames of links written.
+    pub datagrams: u64,
+    /// Frames of links written, those written again included.
+    pub frames: u64,
+    /// Grants that a lane began to serve.
+    pub grants: u64,
+    /// Drains ordered.
+    pub drains: u64,
+    /// Reigns begun.
+    pub elections: u64,
+    /// Sessions that ended unrenewed.
+    pub lapses: u64,
+    /// Processes that crashed.
+    pub crashes: u64,
+    /// Processes that left.
+    pub departures: u64,
+    /// Messages sent.
+    pub messages: u64,
+    /// Messages that a handler took.
+    pub handled: u64,
+    /// Messages whose sender was told that they did not run.
+    pub not_run: u64,
+    /// Messages whose sender was told that they may have run.
+    pub in_doubt: u64,
+    /// Messages not handled whose sender is gone.
+    pub orphaned: u64,
+    /// Messages whose sender lives and was told nothing.
+    pub lost: u64,
+    /// Messages handled twice.
+    pub duplicated: u64,
+    /// Messages handled after a later one.
+    pub reordered: u64,
+    /// Shards with two live owners.
+    pub double_owners: u64,
+    /// Two nodes that reigned at once.
+    pub overlapping_reigns: u64,
+    /// The longest time, in real milliseconds, that a shard once owned was served by nobody.
+    pub longest_gap_millis: u64,
+}
+
+impl Counters {
+    /// Adds another run's; of gaps it keeps the longest.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, more) in self.fields().into_iter().zip(other.values()) {
+            *sum.1 += more.1;
+        }
+        self.longest_gap_millis = self.longest_gap_millis.max(other.longest_gap_millis);
+    }
+
+    /// Every count with its name, in a fixed order; the longest gap comes apart.
+    #[must_use]
+    pub fn values(&self) -> [(&'static str, u64); 19] {
+        let mut copy = *self;
+        copy.fields().map(|(name, value)| (name, *value))
+    }
+
+    fn fields(&mut self) -> [(&'static str, &mut u64); 19] {
+        [
+            ("events", &mut self.events),
+            ("datagrams", &mut self.datagrams),
+            ("frames", &mut self.frames),
+            ("grants", &mut self.grants),
+            ("drains", &mut self.drains),
+            ("elections", &mut self.elections),
+            ("lapses", &mut self.lapses),
+            ("crashes", &mut self.crashes),
+            ("departures", &mut self.departures),
+            ("messages", &mut self.messages),
+            ("handled", &mut self.handled),
+            ("not_run", &mut self.not_run),
+            ("in_doubt", &mut self.in_doubt),
+            ("orphaned", &mut self.orphaned),
+            ("lost", &mut self.lost),
+            ("duplicated", &mut self.duplicated),
+            ("reordered", &mut self.reordered),
+            ("double_owners", &mut self.double_owners),
+            ("overlapping_reigns", &mut self.overlapping_reigns),
+        ]
+    }
+}
+
+/// A property that did not hold. The run ends with the first one.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Violation {
+    /// The property, by a short name: `double-owner`, `overlapping-reigns`, `token-order`, `term-twice`, `beside`,
+    /// `reordered`, `duplicated`, `two-fates`, `told-not-run`, `astray`, `lost`, `liveness`, `busy-loop`.
+    pub property: &'static str,
+    /// Both witnesses.
+    pub witness: String,
+    /// When, in real milliseconds of the run.
+    pub at_millis: u64,
+    /// The last events before it, one line each: time, node, event, and who serves each shard.
+    pub history: Vec<String>,
+}
+
+/// What a run found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// The seed, which with the mutant is all that is needed to run it again.
+    pub seed: u64,
+    /// The rule that was broken on purpose.
+    pub mutant: Option<Rule>,
+    /// How long it ran, in real milliseconds of the cluster.
+    pub millis: u64,
+    /// A hash of all events: equal for equal runs.
+    pub digest: u64,
+    /// The counts.
+    pub counters: Counters,
+    /// The first property that did not hold.
+    pub violation: Option<Violation>,
+    /// A line for every event, if [`super::Options::trace`] asked for it.
+    pub trace: Vec<String>,
+}
+
+impl Report {
+    /// The command that runs it again and prints its events.
+    #[must_use]
+    pub fn replay(&self) -> String {
+        let mutant = self.mutant.map_or_else(String::new, |rule| alloc::format!(" --mutant {}", rule.mutant()));
+        alloc::format!("cargo run --release -p examples --bin storm -- --seed {}{mutant}", self.seed)
+    }
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seed, millis, violation, .. } = self;
+        let Some(violation) = violation else {
+            return write!(f, "seed {seed}: nothing wrong in {millis} ms, {} events", self.counters.events);
+        };
+        let Violation { property, witness, at_millis, history } = violation;
+        for line in history {
+            writeln!(f, "{line}")?;
+        }
+        writeln!(f, "seed {seed}: VIOLATION of `{property}` at {at_millis} ms")?;
+        writeln!(f, "  {witness}")?;
+        write!(f, "  replay: {}", self.replay())
+    }
+}

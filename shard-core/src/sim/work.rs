@@ -1,0 +1,25 @@
+//! What callers send: a hot few entities and a cold many, tells and asks, singly and in bursts.
+
+use super::cluster::{Cluster, about};
+use super::event::Event;
+
+impl Cluster {
+    /// The callers of a node send a batch, and will send another.
+    pub(super) fn work(&mut self, seat: usize) {
+        let quiet = self.calm.is_quiet() || self.seats[seat].process.as_ref().is_none_or(|process| process.leaving);
+        if quiet {
+            return;
+        }
+        let burst = if self.dice.work.chance(1, 8) { 6 } else { self.dice.work.between(1, 2) };
+        let entities = self.entities.len() as u64;
+        for _ in 0..burst {
+            let cold = self.dice.work.below(entities);
+            let hot = self.dice.work.below(entities.div_ceil(4));
+            let entity = if self.dice.work.chance(1, 2) { cold } else { hot };
+            let ask = self.dice.work.chance(1, 4);
+            self.send_message(seat, entity as usize, ask);
+        }
+        let at = self.now + about(&mut self.dice.work, self.options.work_every) + 1;
+        self.push_here(at, seat, Event::Work);
+    }
+}
