@@ -47,7 +47,6 @@ impl Cluster {
         self.calm.began_at = Some(self.now);
         for seat in 0..self.seats.len() {
             self.cuts[seat].fill(0);
-            self.seats[seat].paused_until = self.seats[seat].paused_until.min(self.now);
             let at = self.now + self.dice.life.below(100_000_000);
             self.agenda.push(at, seat, 0, Event::Boot);
         }
@@ -55,10 +54,10 @@ impl Cluster {
     }
 
     /// How long a cluster may take to have one coordinator and every shard placed: Q for the voters, an election, W for
-    /// the quarantine, D for sessions, a drain, and what a departure under way takes.
+    /// the quarantine, D for sessions, drains, the last pause, and what a departure under way takes.
     fn bound(&self) -> u64 {
         let timing = &self.options.timing;
-        nanos(timing.silence * 2 + timing.wait + timing.session * 2 + timing.drain * 3 + ms(2_000))
+        nanos(timing.silence * 2 + timing.wait + timing.session * 4 + timing.drain * 3 + ms(2_000))
     }
 
     pub(super) fn look(&mut self) {

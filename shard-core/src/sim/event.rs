@@ -4,7 +4,7 @@ use alloc::collections::BinaryHeap;
 use core::cmp::Ordering;
 
 use super::model::Message;
-use crate::id::{NodeId, NodeKey};
+use crate::id::NodeKey;
 use crate::node::Input;
 use crate::region::lane::Order;
 use crate::wire::link::{Hello, Welcome};
@@ -51,7 +51,7 @@ pub(super) enum Packet {
     Hello { hello: Hello },
     Welcome(Welcome),
     /// Turned away, or nobody listens.
-    Refused { id: NodeId },
+    Refused,
     Ping,
     /// `late`: its connection broke on the way.
     Frame { seq: u64, frame: Frame, late: bool },

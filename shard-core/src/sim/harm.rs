@@ -51,12 +51,12 @@ impl Cluster {
                 }
             }
             Harm::Pause => {
-                if self.seats[seat].process.is_some() {
+                // A pause is never prolonged: what waits for its end would change its order.
+                if self.seats[seat].process.is_some() && self.seats[seat].paused_until <= self.now {
                     let span = self.dice.harm.below(nanos(self.options.timing.session) * 2);
                     let span = if self.dice.harm.chance(1, 2) { span / 8 } else { span };
                     self.note(seat, || alloc::format!("pauses for {} ms", span / 1_000_000));
-                    let place = &mut self.seats[seat];
-                    place.paused_until = place.paused_until.max(self.now + span);
+                    self.seats[seat].paused_until = self.now + span;
                 }
             }
             Harm::Cut => self.cut(seat),

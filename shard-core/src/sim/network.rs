@@ -239,7 +239,7 @@ impl Cluster {
         if listener.is_none() {
             // Nobody listens: the dialler hears so, or nothing.
             if self.dice.net.chance(3, 4) {
-                self.transmit(number, true, Packet::Refused { id: target.id });
+                self.transmit(number, true, Packet::Refused);
             }
             return;
         }
@@ -326,7 +326,7 @@ impl Cluster {
                     self.close(number);
                 }
             }
-            Packet::Refused { .. } => {
+            Packet::Refused => {
                 link.failed(now);
                 self.connections.remove(&number);
             }
@@ -349,7 +349,7 @@ impl Cluster {
         match packet {
             Packet::Hello { hello } => match link.hello(&me, number, &hello) {
                 Ok(welcome) => self.transmit(number, true, Packet::Welcome(welcome)),
-                Err(_) => self.transmit(number, true, Packet::Refused { id: from }),
+                Err(_) => self.transmit(number, true, Packet::Refused),
             },
             Packet::Ping | Packet::Frame { .. } => {
                 if !connection.confirmed {
@@ -378,7 +378,7 @@ impl Cluster {
                 link.disconnected(number);
                 self.connections.remove(&number);
             }
-            Packet::Welcome(_) | Packet::Ack(_) | Packet::Refused { .. } => {}
+            Packet::Welcome(_) | Packet::Ack(_) | Packet::Refused => {}
         }
     }
 

@@ -130,11 +130,24 @@ impl<M> Lane<M> {
         state.residents += 1;
         let slot = self.residents.create(hash, id.clone(), shard, activation);
         self.sleepers.touch(now, slot.index);
-        host.start(slot, Life { id, shard, token, activation });
-        if host.woke() {
+        if self.is_live(now) {
+            host.start(slot, Life { id, shard, token, activation });
+        } else {
+            self.withhold(slot);
+        }
+        if host.woke() && self.is_live(now) {
             self.evict(slot, host);
         }
         slot
+    }
+
+    /// No first hook begins outside the session, for it may read what another owner is about to write: the entity rests
+    /// until the session is renewed or ends.
+    fn withhold(&mut self, slot: Slot) {
+        if let Some(resident) = self.residents.get_mut(slot) {
+            resident.phase = Phase::Resting;
+        }
+        self.stall(slot);
     }
 
     /// One too many on this node: the lane's own least recently used goes, if it is not the newcomer and can.
@@ -159,10 +172,10 @@ impl<M> Lane<M> {
                 continue;
             };
             let free = self.residents.get(slot).is_some_and(|resident| resident.is_free());
-            if free {
+            if free && self.is_live(now) {
                 self.stop(slot, StopReason::Idle, host);
             } else {
-                // Busy all the while: that is use.
+                // Busy all the while: that is use. And no last hook begins outside the session.
                 self.sleepers.touch(now, index);
             }
         }
@@ -198,7 +211,7 @@ impl<M> Lane<M> {
         }
     }
 
-    fn stall(&mut self, slot: Slot) {
+    pub(super) fn stall(&mut self, slot: Slot) {
         if let Some(resident) = self.residents.get_mut(slot)
             && !resident.stalled
         {
@@ -212,8 +225,10 @@ impl<M> Lane<M> {
         for slot in core::mem::take(&mut self.stalled) {
             if let Some(resident) = self.residents.get_mut(slot) {
                 resident.stalled = false;
-                if resident.phase == Phase::Idle {
-                    self.go_on(now, slot, host);
+                match resident.phase {
+                    Phase::Idle => self.go_on(now, slot, host),
+                    Phase::Resting => self.rested(now, slot, host),
+                    Phase::Starting | Phase::Busy | Phase::Stopping => {}
                 }
             }
         }
@@ -255,6 +270,9 @@ impl<M> Lane<M> {
         if !waits {
             self.bury(slot, host);
             return self.after_burial(now, shard, host);
+        }
+        if !self.is_live(now) {
+            return self.withhold(slot);
         }
         let Some(tenure) = self.shards[at].tenure.as_mut() else { return };
         tenure.activations += 1;

@@ -67,10 +67,9 @@ impl<M> Lane<M> {
         let Arrival { from, shard, token, attempt, seq, first, id, hash, body } = arrival;
         let (key, at) = (self.key(shard), self.local(shard));
         let settle_on_start = self.config.rules.on(Rule::SettleOnStart);
-        let halting = self.halting;
         let verdict = match self.shards[at].tenure.as_mut() {
-            Some(tenure) if !halting => tenure.incoming.data(from, token, attempt, seq, first),
-            _ => Verdict::Refuse { draining: false },
+            Some(tenure) => tenure.incoming.data(from, token, attempt, seq, first),
+            None => Verdict::Refuse { draining: false },
         };
         match verdict {
             Verdict::Accept => {}

@@ -108,7 +108,7 @@ impl<M> Lane<M> {
             host.dropped(shard, token);
         }
         for slot in self.residents.of_shard(shard) {
-            self.end_life(slot, Some(StopReason::Handoff), host);
+            self.end_life(now, slot, Some(StopReason::Handoff), host);
         }
         self.after_burial(now, shard, host);
     }
@@ -123,8 +123,9 @@ impl<M> Lane<M> {
             let shard = self.global(at);
             self.forced(shard, host);
             for slot in self.residents.of_shard(shard) {
-                host.cancel(slot);
+                self.end_life(now, slot, None, host);
             }
+            self.after_burial(now, shard, host);
         }
     }
 
@@ -132,21 +133,27 @@ impl<M> Lane<M> {
         self.live_until = Instant::ZERO;
         self.halting = true;
         for at in 0..self.shards.len() {
+            // Those with an entry wait for the `Closed` that follows (D7): it says which of their messages were taken.
+            if let Some(tenure) = &mut self.shards[at].tenure {
+                tenure.incoming.drain();
+            }
             self.refresh_direct(at);
         }
         for at in 0..self.shards.len() {
             for slot in self.residents.of_shard(self.global(at)) {
-                self.end_life(slot, None, host);
+                self.end_life(now, slot, None, host);
             }
         }
         self.after_halt(now, host);
     }
 
     /// Begins the end of one life: a planned one runs the last hook, an unplanned one drops all at once.
-    fn end_life(&mut self, slot: Slot, planned: Option<StopReason>, host: &mut impl LaneHost<M>) {
+    fn end_life(&mut self, now: Instant, slot: Slot, planned: Option<StopReason>, host: &mut impl LaneHost<M>) {
         let Some(phase) = self.residents.get(slot).map(|resident| resident.phase) else { return };
         match (phase, planned) {
-            (Phase::Idle, Some(why)) => self.stop(slot, why, host),
+            (Phase::Idle, Some(why)) if self.is_live(now) => self.stop(slot, why, host),
+            // No last hook begins outside the session: it waits for the renewal, the session's end, or force.
+            (Phase::Idle, Some(_)) => self.stall(slot),
             (Phase::Idle, None) => {
                 host.discard(slot);
                 self.bury(slot, host);
