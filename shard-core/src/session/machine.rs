@@ -51,6 +51,8 @@ pub struct Session {
     gone: bool,
     next_beat_at: Instant,
     ask_at: Instant,
+    /// No hint is followed before this.
+    hint_at: Instant,
 }
 
 /// A heartbeat under way.
@@ -87,7 +89,7 @@ impl Machine for Session {
                     self.next_beat_at = now;
                 }
             }
-            Input::CoordinatorIs { term } => self.coordinator_is(term, out),
+            Input::CoordinatorIs { term } => self.coordinator_is(now, term, out),
         }
     }
 
@@ -144,6 +146,7 @@ impl Session {
             gone: false,
             next_beat_at: now,
             ask_at: now,
+            hint_at: Instant::ZERO,
         }
     }
 
@@ -266,15 +269,18 @@ impl Session {
                     }
                 }
             }
-            Control::Reign { term, .. } => self.coordinator_is(term, out),
+            Control::Reign { term, .. } => self.coordinator_is(now, term, out),
             // The other messages are for voters, coordinators and lanes.
             _ => {}
         }
     }
 
     /// A hint names a reign that this node is not registered with: ask that node itself, so that it announces itself.
-    fn coordinator_is(&self, term: Term, out: &mut (impl Outbox<Output> + ?Sized)) {
-        if self.max_term != Some(term) {
+    /// Once per H: a candidate that has not won answers with a hint that names itself, and following that one at once
+    /// would keep both talking as fast as the network goes.
+    fn coordinator_is(&mut self, now: Instant, term: Term, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if self.max_term != Some(term) && now >= self.hint_at {
+            self.hint_at = now + self.config.timing.heartbeat;
             out.emit(Output::Send { to: term.node, message: Control::WhoReigns });
         }
     }
@@ -458,6 +464,7 @@ impl Session {
         visit(&mut self.valid_until);
         visit(&mut self.next_beat_at);
         visit(&mut self.ask_at);
+        visit(&mut self.hint_at);
         self.sent.iter_mut().for_each(|sent| visit(&mut sent.good_until));
     }
 }
