@@ -3,6 +3,7 @@
 //! `storm --seeds 1000` runs a thousand; `--seed N` runs one and prints its events; `--mutant NAME` breaks a rule and
 //! succeeds when the checkers notice; `--mutants` does so with every rule and prints a table.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -96,6 +97,14 @@ struct Sum {
     millis: u64,
     counters: Counters,
     bad: Vec<Report>,
+    /// Seeds under which a machine's own assertion failed.
+    panics: Vec<u64>,
+}
+
+impl Sum {
+    fn found(&self) -> u64 {
+        (self.bad.len() + self.panics.len()) as u64
+    }
 }
 
 /// Runs `seeds` on all cores, until `enough` violations are found.
@@ -112,14 +121,25 @@ fn sweep(args: &Args, mutant: Option<Rule>, enough: usize, progress: bool) -> Su
                     if seed >= end {
                         return;
                     }
-                    let report = Cluster::new(options(args, seed, mutant)).run();
+                    // An assertion of a machine is a find as well.
+                    let options = options(args, seed, mutant);
+                    let run = AssertUnwindSafe(|| Cluster::new(options).run());
+                    let Ok(report) = catch_unwind(run) else {
+                        let Ok(mut sum) = sum.lock() else { return };
+                        sum.runs += 1;
+                        sum.panics.push(seed);
+                        if sum.panics.len() + sum.bad.len() >= enough {
+                            stop.store(true, Ordering::Relaxed);
+                        }
+                        continue;
+                    };
                     let Ok(mut sum) = sum.lock() else { return };
                     sum.runs += 1;
                     sum.millis += report.millis;
                     sum.counters.add(&report.counters);
                     if report.violation.is_some() {
                         sum.bad.push(report);
-                        if sum.bad.len() >= enough {
+                        if sum.panics.len() + sum.bad.len() >= enough {
                             stop.store(true, Ordering::Relaxed);
                         }
                     }
@@ -148,6 +168,9 @@ fn storm(args: &Args, mutant: Option<Rule>) -> ExitCode {
     for report in &sum.bad {
         println!("{report}\n");
     }
+    for seed in &sum.panics {
+        println!("seed {seed}: an assertion failed; replay: storm --seed {seed}\n");
+    }
     println!(
         "{} runs, {:.1} h of cluster time, {:.1} s, {:.1} runs/s",
         sum.runs,
@@ -159,24 +182,28 @@ fn storm(args: &Args, mutant: Option<Rule>) -> ExitCode {
         println!("  {name:<20} {value:>14}");
     }
     println!("  {:<20} {:>14}", "longest gap, ms", sum.counters.longest_gap_millis);
-    println!("{}", if sum.bad.is_empty() { "no violation" } else { "VIOLATIONS" });
+    println!("{}", if sum.found() == 0 { "no violation" } else { "VIOLATIONS" });
     if args.json {
         let violations: Vec<_> = sum.bad.iter().filter_map(|report| report.violation.clone()).collect();
         println!("{}", json(sum.runs, &sum.counters, &violations, sum.millis as f64, seconds));
     }
-    verdict(mutant, sum.bad.len() as u64)
+    verdict(mutant, sum.found())
 }
 
 /// Every rule broken in turn.
 fn mutants(args: &Args) -> ExitCode {
+    // Broken rules trip assertions of the machines; what they say would fill the screen.
+    std::panic::set_hook(Box::new(|_| {}));
     println!("{:<34} {:>6} {:>6}  first seed, and what was seen", "mutant", "bad", "runs");
     for rule in Rule::ALL {
         let sum = sweep(args, Some(*rule), 5, false);
         let mut seen: Vec<_> = sum.bad.iter().filter_map(|report| Some(report.violation.as_ref()?.property)).collect();
+        seen.extend(sum.panics.first().map(|_| "assertion"));
         seen.sort_unstable();
         seen.dedup();
-        let first = sum.bad.first().map_or_else(|| "-".to_owned(), |report| report.seed.to_string());
-        println!("{:<34} {:>6} {:>6}  {first} {}", rule.mutant(), sum.bad.len(), sum.runs, seen.join(", "));
+        let first = sum.bad.iter().map(|report| report.seed).chain(sum.panics.iter().copied()).min();
+        let first = first.map_or_else(|| "-".to_owned(), |seed| seed.to_string());
+        println!("{:<34} {:>6} {:>6}  {first} {}", rule.mutant(), sum.found(), sum.runs, seen.join(", "));
     }
     ExitCode::SUCCESS
 }

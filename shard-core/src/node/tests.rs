@@ -1,1 +1,126 @@
+use std::boxed::Box;
+use std::string::String;
+use std::vec::Vec;
 
+use super::*;
+use crate::allocation::LeastShard;
+use crate::id::{Incarnation, ShardId};
+use crate::time::{Duration, Instant};
+use crate::wire::{Ack, KindReport};
+
+const KIND: Kind = Kind(7);
+
+fn key(id: u64) -> NodeKey {
+    NodeKey { id: NodeId(id), incarnation: Incarnation(id) }
+}
+
+fn ms(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+fn term(counter: u64, node: u64) -> Term {
+    Term { counter, node: key(node) }
+}
+
+/// Node 9, which does not vote, with one type in two lanes.
+fn node() -> Node {
+    let voters = (1..=3).map(|id| (NodeId(id), std::format!("10.0.0.{id}"))).collect();
+    let mut node = Node::new(ms(1), NodeConfig::new(key(9), "10.0.0.9", voters)).expect("the defaults are safe");
+    let kind = KindReport { kind: KIND, shards: 4, hosts: true };
+    node.register(ms(1), kind, 2, Box::new(LeastShard::default()), &mut Vec::new());
+    node
+}
+
+fn heard(node: &mut Node, now: u64, from: u64, message: Control) -> Vec<Output> {
+    let mut out = Vec::new();
+    node.handle(ms(now), Input::Heard { from: key(from), to: key(9), message }, &mut out);
+    node.expire(ms(now), &mut out);
+    out
+}
+
+fn heartbeats(out: &[Output]) -> Vec<(u64, u64)> {
+    let beat = |output: &Output| match output {
+        Output::Send { message: Control::Heartbeat(beat), .. } => Some((beat.session, beat.sequence)),
+        _ => None,
+    };
+    out.iter().filter_map(beat).collect()
+}
+
+fn ack(session: u64, sequence: u64) -> Control {
+    Control::Ack(Ack {
+        term: term(5, 1),
+        session,
+        sequence,
+        first: 1,
+        commands: Vec::new(),
+        report_seen: 0,
+        directory: None,
+        farewell: false,
+    })
+}
+
+#[test]
+fn a_hint_that_names_its_own_sender_starts_no_endless_talk() {
+    let mut node = node();
+    let hint = Control::Reign { term: term(5, 1), address: String::new() };
+    let asks = |out: &[Output]| {
+        let ask = |output: &&Output| matches!(output, Output::Send { to: Peer::Key(_), message: Control::WhoReigns });
+        out.iter().filter(ask).count()
+    };
+    // A candidate that has not won answers every `WhoReigns` with a hint that names itself.
+    assert_eq!(asks(&heard(&mut node, 10, 1, hint.clone())), 1);
+    let more: usize = (11..400).map(|now| asks(&heard(&mut node, now, 1, hint.clone()))).sum();
+    assert_eq!(more, 0);
+    assert_eq!(asks(&heard(&mut node, 600, 1, hint)), 1, "a heartbeat later it may be true");
+}
+
+#[test]
+fn no_session_begins_before_every_lane_of_the_former_one_has_halted() {
+    let mut node = node();
+    let beats = heartbeats(&heard(&mut node, 10, 1, Control::Announce { term: term(5, 1) }));
+    let &(session, sequence) = beats.first().expect("it registers at once");
+    heard(&mut node, 20, 1, ack(session, sequence));
+    assert!(node.session().is_live(ms(20)));
+    let mut out = Vec::new();
+    node.expire(ms(4_000), &mut out);
+    assert!(out.contains(&Output::All(Order::Halt)) && node.is_halting());
+    let mut out = Vec::new();
+    node.handle(ms(5_000), Input::Halted { kind: KIND, lane: 1 }, &mut out);
+    node.expire(ms(5_000), &mut out);
+    assert_eq!(heartbeats(&out), [], "lane 0 may still run a handler");
+    node.handle(ms(5_001), Input::Halted { kind: KIND, lane: 0 }, &mut out);
+    node.expire(ms(5_001), &mut out);
+    assert_eq!(heartbeats(&out).first().map(|beat| beat.0), Some(session + 1));
+}
+
+#[test]
+fn a_home_counts_only_under_the_term_in_force_and_from_its_node() {
+    let mut node = node();
+    heard(&mut node, 10, 1, Control::Announce { term: term(5, 1) });
+    let key = ShardKey { kind: KIND, shard: ShardId(3) };
+    let orders = |out: Vec<Output>| out.iter().filter(|output| matches!(output, Output::Order { .. })).count();
+    let home = |term| Control::Home { term, key, home: None };
+    assert_eq!(orders(heard(&mut node, 11, 1, home(term(5, 1)))), 1);
+    assert_eq!(orders(heard(&mut node, 11, 1, home(term(4, 1)))), 0, "an older term");
+    assert_eq!(orders(heard(&mut node, 11, 2, home(term(5, 1)))), 0, "another node");
+}
+
+#[test]
+fn a_node_that_is_alone_reigns_joins_and_owns_without_waiting() {
+    let mut node = Node::new(ms(1), NodeConfig::alone(key(1))).expect("the defaults are safe");
+    let kind = KindReport { kind: KIND, shards: 4, hosts: true };
+    let mut out = Vec::new();
+    node.register(ms(1), kind, 1, Box::new(LeastShard::default()), &mut out);
+    node.expire(ms(1), &mut out);
+    assert!(out.contains(&Output::NeedWall));
+    node.handle(ms(2), Input::Wall(1), &mut out);
+    node.handle(ms(2), Input::Lookup { key: ShardKey { kind: KIND, shard: ShardId(2) } }, &mut out);
+    let until = ms(2) + Duration::from_millis(20);
+    while let Some(at) = node.deadline().filter(|at| *at < until) {
+        node.expire(at.max(ms(2)), &mut out);
+    }
+    node.handle(ms(3), Input::Lookup { key: ShardKey { kind: KIND, shard: ShardId(2) } }, &mut out);
+    node.expire(ms(3), &mut out);
+    let owns = |output: &Output| matches!(output, Output::Order { order: Order::Own { shard: ShardId(2), .. }, .. });
+    assert!(out.iter().any(owns), "{out:#?}");
+}

@@ -47,6 +47,7 @@ impl Cluster {
         self.calm.began_at = Some(self.now);
         for seat in 0..self.seats.len() {
             self.cuts[seat].fill(0);
+            self.clogs[seat].fill(0);
             let at = self.now + self.dice.life.below(100_000_000);
             self.agenda.push(at, seat, 0, Event::Boot);
         }

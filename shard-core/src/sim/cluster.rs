@@ -61,6 +61,8 @@ pub struct Cluster {
     pub(super) entities: Vec<Subject>,
     /// Until when frames from the one seat do not reach the other.
     pub(super) cuts: Vec<Vec<u64>>,
+    /// Until when datagrams from the one seat are late at the other.
+    pub(super) clogs: Vec<Vec<u64>>,
     pub(super) connections: BTreeMap<u64, Connection>,
     pub(super) connections_made: u64,
     pub(super) runs: u64,
@@ -122,6 +124,7 @@ impl Cluster {
             now: 0,
             agenda,
             cuts: alloc::vec![alloc::vec![0; options.nodes]; options.nodes],
+            clogs: alloc::vec![alloc::vec![0; options.nodes]; options.nodes],
             connections: BTreeMap::new(),
             connections_made: 0,
             runs: 0,

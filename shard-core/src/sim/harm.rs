@@ -102,13 +102,13 @@ impl Cluster {
         }
     }
 
-    /// Cuts one seat off, one way or both ways; or the halves from each other; or single paths.
+    /// Cuts one seat off, one way or both ways; or the halves from each other; or single paths. Or delays what is sent on them.
     fn cut(&mut self, seat: usize) {
         let span = self.dice.harm.below(nanos(self.options.timing.session) * 3);
         let span = if self.dice.harm.chance(1, 2) { span / 4 } else { span };
         let until = self.now + span;
         let seats = self.seats.len();
-        let pattern = self.dice.harm.below(5);
+        let pattern = self.dice.harm.below(7);
         let side: Vec<bool> = (0..seats).map(|_| self.dice.harm.chance(1, 2)).collect();
         for from in 0..seats {
             for to in 0..seats {
@@ -117,10 +117,21 @@ impl Cluster {
                     1 => from == seat,
                     2 => to == seat,
                     3 => side[from] != side[to],
+                    4 => from == seat,
+                    5 => false,
                     _ => self.dice.harm.chance(1, 3),
                 };
                 if cut && from != to {
                     self.cuts[from][to] = self.cuts[from][to].max(until);
+                }
+                // It is heard by nobody while what it hears is old; or a whole neighbourhood is slow.
+                let clog = match pattern {
+                    4 => to == seat,
+                    5 => (from == seat) != (to == seat),
+                    _ => false,
+                };
+                if clog {
+                    self.clogs[from][to] = self.clogs[from][to].max(until);
                 }
             }
         }

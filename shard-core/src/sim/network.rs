@@ -61,7 +61,7 @@ impl Cluster {
         let copies = 1 + u64::from(self.dice.net.chance(self.faults.duplicate_permille, 1_000));
         for _ in 0..copies {
             let mut delay = about(&mut self.dice.net, self.faults.delay);
-            if self.dice.net.chance(self.faults.tail_permille, 1_000) {
+            if self.clogs[seat][there] > self.now || self.dice.net.chance(self.faults.tail_permille, 1_000) {
                 delay += self.dice.net.below(nanos(self.options.timing.wait) * 3 / 2);
             }
             let event = Event::Control { from, to: key, message: message.clone() };
@@ -118,6 +118,7 @@ impl Cluster {
     /// A process is gone for good: its links are over.
     pub(super) fn peer_gone(&mut self, seat: usize, node: NodeKey) {
         let now = self.local(seat);
+        let config = self.link_config();
         let Some(process) = &mut self.seats[seat].process else { return };
         if node == process.key || !process.gone.insert(node) {
             return;
@@ -127,11 +128,10 @@ impl Cluster {
             closing.extend(link.connection());
             drop(link.gone(now, node));
         }
-        if let Some(link) = process.receivers.get_mut(&node.id) {
-            let connection = link.connection();
-            if link.gone(node) {
-                closing.extend(connection);
-            }
+        let receiver = process.receivers.entry(node.id).or_insert_with(|| LinkReceiver::new(config));
+        let connection = receiver.connection();
+        if receiver.gone(node) {
+            closing.extend(connection);
         }
         process.doubtful.remove(&node);
         self.note(seat, || alloc::format!("{node} is gone for good"));

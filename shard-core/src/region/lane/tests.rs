@@ -1,1 +1,246 @@
+use std::num::NonZeroU32;
+use std::string::{String, ToString};
+use std::vec::Vec;
 
+use super::*;
+use crate::wire::Home;
+use crate::entity::{Fate, Reason, StopReason};
+use crate::id::{Incarnation, NodeId};
+use crate::machine::Notice;
+
+type Host = Vec<String>;
+
+impl LaneHost<u32> for Host {
+    fn start(&mut self, _: Slot, life: Life) {
+        self.push(std::format!("start {}", life.id));
+    }
+    fn run(&mut self, _: Slot, message: u32) {
+        self.push(std::format!("run {message}"));
+    }
+    fn stop(&mut self, _: Slot, why: StopReason) {
+        self.push(std::format!("stop {why:?}"));
+    }
+    fn cancel(&mut self, _: Slot) {
+        self.push("cancel".to_string());
+    }
+    fn discard(&mut self, _: Slot) {
+        self.push("discard".to_string());
+    }
+    fn weigh(&mut self, _: &u32) -> Result<u32, Reason> {
+        Ok(1)
+    }
+    fn transmit(&mut self, to: NodeKey, _: DataHead, _: &EntityId, body: &u32) {
+        self.push(std::format!("send {body} to {}", to.id));
+    }
+    fn receipt(&mut self, to: NodeKey, receipt: Receipt<'_>) {
+        let what = match receipt {
+            Receipt::Taken { upto, .. } => std::format!("taken {upto}"),
+            Receipt::Closed { upto, beyond, .. } => std::format!("closed {upto} {beyond:?}"),
+            Receipt::Refuse { draining, .. } => std::format!("refuse, draining: {draining}"),
+            Receipt::Rejected { seq, reason, .. } => std::format!("rejected {seq}: {reason}"),
+        };
+        self.push(std::format!("{what} to {}", to.id));
+    }
+    fn lookup(&mut self, shard: ShardId) {
+        self.push(std::format!("lookup {shard}"));
+    }
+    fn undelivered(&mut self, _: &EntityId, message: u32, fate: Fate) {
+        self.push(std::format!("{message} {fate}"));
+    }
+    fn owned(&mut self, _: ShardId, _: Token) {}
+    fn lost(&mut self, _: ShardId) {}
+    fn dropped(&mut self, shard: ShardId, _: Token) {
+        self.push(std::format!("dropped {shard}"));
+    }
+    fn halted(&mut self) {
+        self.push("halted".to_string());
+    }
+    fn woke(&mut self) -> bool {
+        false
+    }
+    fn slept(&mut self) {}
+    fn notice(&mut self, _: Notice) {}
+}
+
+const SHARD: ShardId = ShardId(0);
+const TOKEN: Token = Token { counter: 1, node: NodeId(1), number: 1 };
+const PEER: NodeKey = NodeKey { id: NodeId(2), incarnation: Incarnation(1) };
+
+fn ms(millis: u64) -> Instant {
+    Instant::from_millis(millis)
+}
+
+/// A lane with one shard, owned and live until 1 s, and what it ordered.
+fn lane() -> (Lane<u32>, Host) {
+    let mut lane = Lane::new(LaneConfig {
+        me: NodeKey { id: NodeId(1), incarnation: Incarnation(1) },
+        kind: Kind(1),
+        shards: NonZeroU32::MIN,
+        lane: 0,
+        lanes: NonZeroU32::MIN,
+        passivation: Passivation::after(Duration::from_millis(500)),
+        mailbox: 8,
+        timers: 8,
+        rest: Duration::from_millis(10),
+        rest_max: Duration::from_millis(100),
+        stream: Fixed::new(StreamConfig::default()),
+        rules: Rules::all(),
+    });
+    let mut host = Host::new();
+    lane.order(ms(0), Order::Live { until: ms(1_000) }, &mut host);
+    lane.order(ms(0), Order::Own { shard: SHARD, token: TOKEN }, &mut host);
+    (lane, host)
+}
+
+fn tell(lane: &mut Lane<u32>, now: Instant, id: &str, message: u32, host: &mut Host) {
+    let hash = crate::hash::entity(id);
+    lane.tell(now, Tell { id, hash, shard: SHARD, message, ask: false, deadline: None }, host);
+}
+
+fn arrive(lane: &mut Lane<u32>, now: Instant, id: &str, seq: u64, host: &mut Host) {
+    let (hash, body) = (crate::hash::entity(id), Ok(seq as u32));
+    let first = seq == 1;
+    let arrival = Arrival { from: PEER, shard: SHARD, token: TOKEN, attempt: 1, seq, first, id, hash, body };
+    lane.arrive(now, arrival, host);
+}
+
+fn slot(lane: &Lane<u32>, id: &str) -> Slot {
+    lane.residents.find(crate::hash::entity(id), id).expect("it is here")
+}
+
+/// An awake entity, with the transcript emptied.
+fn awake(lane: &mut Lane<u32>, id: &str, host: &mut Host) -> Slot {
+    tell(lane, ms(1), id, 0, host);
+    let slot = slot(lane, id);
+    lane.started(ms(1), slot, true, host);
+    lane.finished(ms(1), slot, Next::Stay, host);
+    host.clear();
+    slot
+}
+
+#[test]
+fn a_message_wakes_its_entity_and_later_ones_wait_their_turn() {
+    let (mut lane, mut host) = lane();
+    tell(&mut lane, ms(1), "a", 1, &mut host);
+    tell(&mut lane, ms(1), "a", 2, &mut host);
+    let slot = slot(&lane, "a");
+    lane.started(ms(2), slot, true, &mut host);
+    lane.finished(ms(3), slot, Next::Stay, &mut host);
+    assert_eq!(host, ["start a", "run 1", "run 2"]);
+}
+
+#[test]
+fn the_fast_door_is_open_only_for_an_idle_entity_of_a_live_shard() {
+    let (mut lane, mut host) = lane();
+    let slot = awake(&mut lane, "a", &mut host);
+    let hash = crate::hash::entity("a");
+    assert_eq!(lane.locate(ms(999), SHARD, hash, "a"), Some(slot));
+    assert_eq!(lane.locate(ms(1_000), SHARD, hash, "a"), None, "the session less the margin is over");
+    lane.busy(slot);
+    assert_eq!(lane.locate(ms(2), SHARD, hash, "a"), None, "it is busy");
+    lane.finished(ms(2), slot, Next::Stay, &mut host);
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900) }, &mut host);
+    assert_eq!(lane.locate(ms(3), SHARD, hash, "a"), None, "the shard drains");
+}
+
+#[test]
+fn no_first_hook_begins_outside_the_session() {
+    let (mut lane, mut host) = lane();
+    arrive(&mut lane, ms(1_000), "a", 1, &mut host);
+    assert_eq!(host, [""; 0], "the session may be over and another node may own the shard");
+    lane.order(ms(1_001), Order::Live { until: ms(2_000) }, &mut host);
+    let slot = slot(&lane, "a");
+    lane.started(ms(1_002), slot, true, &mut host);
+    assert_eq!(host, ["start a", "run 1"]);
+}
+
+#[test]
+fn a_failed_entity_does_not_start_again_outside_the_session() {
+    let (mut lane, mut host) = lane();
+    let slot = awake(&mut lane, "a", &mut host);
+    tell(&mut lane, ms(980), "a", 1, &mut host);
+    tell(&mut lane, ms(980), "a", 2, &mut host);
+    lane.finished(ms(995), slot, Next::Failed, &mut host);
+    lane.expire(ms(1_100), &mut host);
+    assert_eq!(host, ["run 1"]);
+    lane.order(ms(1_101), Order::Live { until: ms(2_000) }, &mut host);
+    assert_eq!(host, ["run 1", "start a"]);
+}
+
+#[test]
+fn no_entity_falls_asleep_outside_the_session() {
+    let (mut lane, mut host) = lane();
+    awake(&mut lane, "a", &mut host);
+    lane.expire(ms(1_200), &mut host);
+    assert_eq!(host, [""; 0], "its last hook might write");
+    assert!(lane.deadline().is_some_and(|at| at > ms(1_200)), "it asks to be called again, but not at once");
+    lane.order(ms(1_201), Order::Live { until: ms(3_000) }, &mut host);
+    lane.expire(ms(1_701), &mut host);
+    assert_eq!(host, ["stop Idle"]);
+}
+
+#[test]
+fn a_drain_outside_the_session_waits_for_its_renewal_or_for_force() {
+    let (mut lane, mut host) = lane();
+    let a = awake(&mut lane, "a", &mut host);
+    lane.order(ms(1_000), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(1_500) }, &mut host);
+    assert_eq!(host, [""; 0]);
+    let (mut forced, mut other) = (lane, Host::new());
+    forced.expire(ms(1_500), &mut other);
+    assert_eq!(other, ["discard", "dropped s0"]);
+
+    let (mut lane, mut host) = self::lane();
+    assert_eq!(a, awake(&mut lane, "a", &mut host));
+    lane.order(ms(1_000), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(1_500) }, &mut host);
+    lane.order(ms(1_001), Order::Live { until: ms(2_000) }, &mut host);
+    lane.stopped(ms(1_002), a, &mut host);
+    assert_eq!(host, ["stop Handoff", "dropped s0"]);
+}
+
+#[test]
+fn a_shard_is_reported_dropped_only_after_its_last_hook() {
+    let (mut lane, mut host) = lane();
+    let slot = awake(&mut lane, "a", &mut host);
+    arrive(&mut lane, ms(2), "a", 1, &mut host);
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900) }, &mut host);
+    lane.finished(ms(4), slot, Next::Stay, &mut host);
+    lane.stopped(ms(5), slot, &mut host);
+    assert_eq!(host, ["run 1", "stop Handoff", "closed 1 [] to n2", "dropped s0"]);
+}
+
+#[test]
+fn a_halting_lane_tells_known_senders_to_wait_for_what_was_taken() {
+    let (mut lane, mut host) = lane();
+    let a = awake(&mut lane, "a", &mut host);
+    let b = awake(&mut lane, "b", &mut host);
+    tell(&mut lane, ms(2), "a", 0, &mut host);
+    arrive(&mut lane, ms(2), "a", 1, &mut host);
+    arrive(&mut lane, ms(2), "b", 2, &mut host);
+    host.clear();
+    lane.order(ms(3), Order::Halt, &mut host);
+    arrive(&mut lane, ms(4), "a", 3, &mut host);
+    // Had it said "not draining", the sender would have sent message 2 again, which runs already.
+    assert_eq!(host, ["cancel", "cancel", "refuse, draining: true to n2"]);
+    host.clear();
+    lane.stopped(ms(5), a, &mut host);
+    lane.stopped(ms(5), b, &mut host);
+    assert_eq!(host[0], "closed 0 [2] to n2");
+    assert_eq!(host.last().map(String::as_str), Some("halted"));
+}
+
+#[test]
+fn mail_that_was_not_taken_when_a_tenure_ends_looks_for_the_next_owner() {
+    let (mut lane, mut host) = lane();
+    let slot = awake(&mut lane, "a", &mut host);
+    for message in 1..=3 {
+        tell(&mut lane, ms(2), "a", message, &mut host);
+    }
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900) }, &mut host);
+    lane.finished(ms(4), slot, Next::Stay, &mut host);
+    lane.stopped(ms(5), slot, &mut host);
+    assert_eq!(host, ["run 1", "stop Handoff", "lookup s0", "dropped s0"]);
+    let home = Home { node: PEER, token: Token { number: 2, ..TOKEN }, closed: true };
+    host.clear();
+    lane.order(ms(6), Order::Home { shard: SHARD, home: Some(home) }, &mut host);
+    assert_eq!(host, ["send 2 to n2", "send 3 to n2"]);
+}

@@ -70,6 +70,11 @@ pub enum Refusal {
         /// Who answers.
         here: NodeKey,
     },
+    /// The dialler was declared gone for good: it left, or a newer process took its place.
+    Gone {
+        /// The dialler.
+        theirs: NodeKey,
+    },
     /// A process dialled itself.
     SelfConnection {
         /// That process.
@@ -131,6 +136,7 @@ impl fmt::Display for Refusal {
                 write!(f, "wrong protocol version: the dialler speaks {theirs}, this node {ours}")
             }
             Self::WrongNode { asked, here } => write!(f, "wrong node: the dialler wants {asked}, this is {here}"),
+            Self::Gone { theirs } => write!(f, "gone: {theirs} has left the cluster or was replaced"),
             Self::SelfConnection { node } => write!(f, "self-connection: {node} dialled its own address"),
             Self::WrongIncarnation { theirs, ours } => {
                 write!(f, "wrong incarnation: {theirs} bears the id of this node, which is {ours}")

@@ -1,15 +1,23 @@
 //! The answering end: delivers each frame once, in order, and says how far it has come.
 
+use alloc::collections::VecDeque;
+
 use super::{Hello, Identity, LinkConfig, Refusal, Welcome};
 use crate::id::NodeKey;
 use crate::machine::{Fixed, Rule};
 use crate::time::{Instant, soonest};
+
+/// Processes declared gone that are remembered. Nodes restart one life at a time, so one would do but for long delays.
+const DEAD_MAX: usize = 8;
 
 /// The receiving end of the link from one node. Hosts keep one per [`crate::id::NodeId`] that has ever dialled.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LinkReceiver {
     config: Fixed<LinkConfig>,
     peer: Option<NodeKey>,
+    /// Processes of this node that the coordinator declared gone, the last ones. One of them may live on for a while:
+    /// it left and has not heard its farewell. What it sent was forgotten, so nothing of it may come in again.
+    dead: VecDeque<NodeKey>,
     /// The number of the next frame to deliver.
     expected: u64,
     line: Option<Open>,
@@ -76,7 +84,16 @@ impl LinkReceiver {
     /// A receiver that has heard nothing yet.
     #[must_use]
     pub fn new(config: Fixed<LinkConfig>) -> Self {
-        Self { config, peer: None, expected: 1, line: None, pending: None, unacked: 0, ack_at: None }
+        Self {
+            config,
+            peer: None,
+            dead: VecDeque::new(),
+            expected: 1,
+            line: None,
+            pending: None,
+            unacked: 0,
+            ack_at: None,
+        }
     }
 
     /// The process at the other end.
@@ -97,6 +114,9 @@ impl LinkReceiver {
     /// It may not come in; tell it why and close.
     pub fn hello(&mut self, identity: &Identity, connection: u64, hello: &Hello) -> Result<Welcome, Refusal> {
         identity.admit(hello)?;
+        if self.dead.contains(&hello.from) {
+            return Err(Refusal::Gone { theirs: hello.from });
+        }
         self.pending = Some((connection, hello.from));
         let expected = if self.peer == Some(hello.from) { self.expected } else { 1 };
         Ok(Welcome { node: identity.node, expected })
@@ -170,13 +190,20 @@ impl LinkReceiver {
         }
     }
 
-    /// The coordinator says that process `node` is gone for good. Says whether this link was from it; its connection
-    /// must be closed then.
+    /// The coordinator says that process `node` is gone for good: it is not let in any more. Says whether this link was
+    /// from it; its connection must be closed then.
     pub fn gone(&mut self, node: NodeKey) -> bool {
+        if !self.dead.contains(&node) {
+            if self.dead.len() == DEAD_MAX {
+                self.dead.pop_front();
+            }
+            self.dead.push_back(node);
+        }
+        self.pending = self.pending.filter(|pending| pending.1 != node);
         let ours = self.peer == Some(node);
         if ours {
-            *self =
-                Self { pending: self.pending.filter(|pending| pending.1 != node), ..Self::new(self.config.clone()) };
+            let (pending, dead) = (self.pending, core::mem::take(&mut self.dead));
+            *self = Self { pending, dead, ..Self::new(self.config.clone()) };
         }
         ours
     }

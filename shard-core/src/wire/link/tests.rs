@@ -291,3 +291,15 @@ fn mutant_link_former_connection_accepted_takes_its_frames() {
     let mut receiver = receiver(Rules::without(Rule::LinkConnection));
     assert_eq!(receiver.frame(at(0), 9, 1), Arrival::Deliver);
 }
+
+#[test]
+fn a_process_declared_gone_is_not_let_in_again() {
+    // It left and has not heard its farewell yet. Were it let in anew, its frames would count from one and run twice.
+    let mut receiver = receiver(Rules::all());
+    assert_eq!(receiver.frame(at(1), 1, 1), Arrival::Deliver);
+    assert!(receiver.gone(key(1, 1)));
+    let again = receiver.hello(&identity(key(2, 1)), 2, &identity(key(1, 1)).hello(None));
+    assert_eq!(again, Err(Refusal::Gone { theirs: key(1, 1) }));
+    let next = receiver.hello(&identity(key(2, 1)), 3, &identity(key(1, 2)).hello(None));
+    assert_eq!(next, Ok(Welcome { node: key(2, 1), expected: 1 }));
+}
