@@ -121,7 +121,10 @@ impl Cluster {
         let known = &mut self.checker.tokens[shard.0 as usize];
         match *known {
             Some((last, who)) if token < last || (token == last && who != key) => {
-                self.violated("token-order", format!("{shard}: {key} serves under {token} after {who} did under {last}"));
+                self.violated(
+                    "token-order",
+                    format!("{shard}: {key} serves under {token} after {who} did under {last}"),
+                );
             }
             _ => *known = Some((token, key)),
         }

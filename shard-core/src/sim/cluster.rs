@@ -88,12 +88,8 @@ impl Cluster {
     #[must_use]
     pub fn new(options: Options) -> Self {
         let prng = Prng::new(options.seed);
-        let mut dice = Dice {
-            net: prng.fork("net"),
-            life: prng.fork("life"),
-            work: prng.fork("work"),
-            harm: prng.fork("harm"),
-        };
+        let mut dice =
+            Dice { net: prng.fork("net"), life: prng.fork("life"), work: prng.fork("work"), harm: prng.fork("harm") };
         let mut clocks = prng.fork("clocks");
         let seats: Vec<Seat> = (0..options.nodes)
             .map(|seat| Seat {
@@ -260,7 +256,8 @@ impl Cluster {
         if !self.options.trace {
             return;
         }
-        let key = self.seats[seat].process.as_ref().map_or_else(|| format!("({})", id_of(seat)), |p| format!("{}", p.key));
+        let key =
+            self.seats[seat].process.as_ref().map_or_else(|| format!("({})", id_of(seat)), |p| format!("{}", p.key));
         let strip: String = (0..self.options.shards).map(|shard| self.who_serves(ShardId(shard))).collect();
         let micros = self.now / 1_000;
         let line = format!("{:>5}.{:06} {key:<8} [{strip}] {}", micros / 1_000_000, micros % 1_000_000, text());

@@ -48,13 +48,19 @@ pub(super) enum Event {
 
 #[derive(Clone, Debug)]
 pub(super) enum Packet {
-    Hello { hello: Hello },
+    Hello {
+        hello: Hello,
+    },
     Welcome(Welcome),
     /// Turned away, or nobody listens.
     Refused,
     Ping,
     /// `late`: its connection broke on the way.
-    Frame { seq: u64, frame: Frame, late: bool },
+    Frame {
+        seq: u64,
+        frame: Frame,
+        late: bool,
+    },
     Ack(u64),
     Closed,
 }

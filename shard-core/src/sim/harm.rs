@@ -8,8 +8,7 @@ use super::options::ms;
 use crate::node::Input;
 use crate::time::{Duration, nanos};
 
-const ALL: [Harm; 7] =
-    [Harm::Crash, Harm::Blackout, Harm::Pause, Harm::Cut, Harm::Break, Harm::Leave, Harm::Drift];
+const ALL: [Harm; 7] = [Harm::Crash, Harm::Blackout, Harm::Pause, Harm::Cut, Harm::Break, Harm::Leave, Harm::Drift];
 
 impl Cluster {
     pub(super) fn arm_all(&mut self) {

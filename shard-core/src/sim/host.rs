@@ -16,7 +16,7 @@ use crate::wire::Stream;
 pub(super) enum Effect {
     Start(Slot, Life),
     Run(Slot, Message),
-    Stop(Slot),
+    Stop(Slot, StopReason),
     Cancel(Slot),
     Discard(Slot),
     Send(NodeKey, Frame),
@@ -49,8 +49,8 @@ impl LaneHost<Message> for Hands<'_> {
         self.effects.push(Effect::Run(slot, message));
     }
 
-    fn stop(&mut self, slot: Slot, _: StopReason) {
-        self.effects.push(Effect::Stop(slot));
+    fn stop(&mut self, slot: Slot, why: StopReason) {
+        self.effects.push(Effect::Stop(slot, why));
     }
 
     fn cancel(&mut self, slot: Slot) {
@@ -76,7 +76,9 @@ impl LaneHost<Message> for Hands<'_> {
     fn receipt(&mut self, to: NodeKey, receipt: Receipt<'_>) {
         let frame = match receipt {
             Receipt::Taken { key, token, upto } => Stream::Taken { key, token, upto },
-            Receipt::Closed { key, token, upto, beyond } => Stream::Closed { key, token, upto, beyond: beyond.to_vec() },
+            Receipt::Closed { key, token, upto, beyond } => {
+                Stream::Closed { key, token, upto, beyond: beyond.to_vec() }
+            }
             Receipt::Refuse { key, token, attempt, draining, hint } => {
                 Stream::Refuse { key, token, attempt, draining, hint }
             }

@@ -25,7 +25,7 @@
 //! - A violation comes with both witnesses and the events that led to it ([`Violation`]).
 //!
 //! # How to read it
-//! `options` (what a run is), `cluster` (the loop), `process` (one process: machines, and what their orders do),
+//! `options` (what a run is), `cluster` (the loop), `process` (one process: machines, and what their orders do), `timers`,
 //! `network` (datagrams and connections), `work` (what callers send), `harm` (faults), `model` (what every message met), `checker` (the invariants),
 //! `calm` (what must hold when the faults are over), `report`.
 //!
@@ -43,6 +43,7 @@ mod network;
 mod options;
 mod process;
 mod report;
+mod timers;
 mod work;
 
 pub use cluster::Cluster;

@@ -61,7 +61,10 @@ impl Model {
         if let Some(Fate::NotRun(reason)) = entry.told {
             return Err((
                 "told-not-run",
-                format!("message {index} of {} to e{entity} runs after its sender was told it did not ({reason})", entry.sender),
+                format!(
+                    "message {index} of {} to e{entity} runs after its sender was told it did not ({reason})",
+                    entry.sender
+                ),
             ));
         }
         entry.handled = true;

@@ -210,7 +210,11 @@ impl Cluster {
             }
         }
         for (node, up) in &news {
-            if *up { process.doubtful.remove(node) } else { process.doubtful.insert(*node) };
+            if *up {
+                process.doubtful.remove(node)
+            } else {
+                process.doubtful.insert(*node)
+            };
         }
         for (node, up) in news {
             self.order_all(seat, Order::Link { node, up });
@@ -249,12 +253,11 @@ impl Cluster {
     /// Puts a packet on a connection, towards its dialler or its listener.
     fn transmit(&mut self, number: u64, dialler: bool, packet: Packet) {
         let delay = about(&mut self.dice.net, self.faults.delay);
-        let Some(connection) = self.connections.get_mut(&number).filter(|connection| !connection.broken) else { return };
-        let (from, to) = if dialler {
-            (connection.listener, connection.dialler)
-        } else {
-            (connection.dialler, connection.listener)
+        let Some(connection) = self.connections.get_mut(&number).filter(|connection| !connection.broken) else {
+            return;
         };
+        let (from, to) =
+            if dialler { (connection.listener, connection.dialler) } else { (connection.dialler, connection.listener) };
         let at = if dialler { &mut connection.at_dialler } else { &mut connection.at_listener };
         *at = (*at).max(self.now + delay) + 1;
         let at = *at;
@@ -365,7 +368,9 @@ impl Cluster {
                             }
                             if let Some(node) = met {
                                 let address = address(seat_of(node.id));
-                                self.node_call(seat, |core, now, out| core.handle(now, Input::Met { node, address }, out));
+                                self.node_call(seat, |core, now, out| {
+                                    core.handle(now, Input::Met { node, address }, out)
+                                });
                             }
                         }
                         Confirmed::Already => {}
@@ -407,13 +412,20 @@ impl Cluster {
 
     /// A connection breaks: what is in flight is lost. Its ends hear of it soon, or never.
     pub(super) fn break_connection(&mut self, number: u64) {
-        let Some(connection) = self.connections.get_mut(&number).filter(|connection| !connection.broken) else { return };
+        let Some(connection) = self.connections.get_mut(&number).filter(|connection| !connection.broken) else {
+            return;
+        };
         connection.broken = true;
         let ends = [(connection.dialler, true), (connection.listener, false)];
         for ((seat, life), dialler) in ends {
             if life > 0 && self.dice.net.chance(4, 5) {
                 let at = self.now + about(&mut self.dice.net, ms(2));
-                self.agenda.push(at + 1, seat, life, Event::Wire { connection: number, dialler, packet: Packet::Closed });
+                self.agenda.push(
+                    at + 1,
+                    seat,
+                    life,
+                    Event::Wire { connection: number, dialler, packet: Packet::Closed },
+                );
             }
         }
     }
@@ -424,9 +436,10 @@ impl Cluster {
 
     pub(super) fn drop_connections_of(&mut self, seat: usize, life: u32) {
         for number in self.open_connections() {
-            let ours = self.connections.get(&number).is_some_and(|connection| {
-                connection.dialler == (seat, life) || connection.listener == (seat, life)
-            });
+            let ours = self
+                .connections
+                .get(&number)
+                .is_some_and(|connection| connection.dialler == (seat, life) || connection.listener == (seat, life));
             if ours {
                 self.break_connection(number);
             }
@@ -453,7 +466,14 @@ fn brief(message: &Control) -> alloc::string::String {
             }),
         ),
         Control::Ack(ack) => {
-            alloc::format!("Ack {} session {} seq {} first {} {:?}", ack.term, ack.session, ack.sequence, ack.first, ack.commands)
+            alloc::format!(
+                "Ack {} session {} seq {} first {} {:?}",
+                ack.term,
+                ack.session,
+                ack.sequence,
+                ack.first,
+                ack.commands
+            )
         }
         other => alloc::format!("{other:?}"),
     }

@@ -138,8 +138,7 @@ impl Options {
         let voters = if prng.chance(1, 4) { 1 } else { 3 };
         let pure_voters = if nodes > 3 && prng.chance(1, 3) { (nodes - 2).min(voters) } else { 0 };
         let timing = timing(*prng.pick(&[1, 1, 2]).unwrap_or(&1));
-        let strategy =
-            if prng.chance(1, 2) { Strategy::new(|| Hash) } else { Strategy::new(|| LeastShard::new(1, 3)) };
+        let strategy = if prng.chance(1, 2) { Strategy::new(|| Hash) } else { Strategy::new(|| LeastShard::new(1, 3)) };
         Self {
             seed,
             nodes,
@@ -207,8 +206,7 @@ impl Faults {
         let every = |prng: &mut Prng, low: u64, high: u64| {
             if prng.chance(1, 2) { ms(prng.between(low, high)) } else { Duration::ZERO }
         };
-        let share =
-            |prng: &mut Prng, most: u64| if prng.chance(1, 2) { prng.between(1, most) } else { 0 };
+        let share = |prng: &mut Prng, most: u64| if prng.chance(1, 2) { prng.between(1, most) } else { 0 };
         Self {
             loss_permille: share(prng, 300),
             duplicate_permille: share(prng, 100),

@@ -9,6 +9,7 @@ use super::event::{Event, Frame};
 use super::host::{Effect, Hands};
 use super::model::{Asker, Message};
 use super::options::ms;
+use crate::entity::StopReason;
 use crate::id::{Incarnation, NodeId, NodeKey, ShardId, ShardKey, Slot, Token};
 use crate::machine::Fixed;
 use crate::node::{Input, Node, NodeConfig, Output};
@@ -34,7 +35,7 @@ pub(super) struct Process {
     pub(super) leaving: bool,
     awake: usize,
     /// When the timers are set for, in real time.
-    node_timer: u64,
+    pub(super) node_timer: u64,
     pub(super) link_timer: u64,
     /// What lanes last said to control arrives then.
     answers_at: u64,
@@ -46,7 +47,7 @@ pub(super) struct Berth {
     /// The entity and grant of each slot's present life.
     lives: BTreeMap<(u32, u32), (usize, Token)>,
     pub(super) runs: BTreeMap<u64, Run>,
-    timer: u64,
+    pub(super) timer: u64,
     orders_at: u64,
     mail_at: u64,
 }
@@ -66,21 +67,6 @@ pub(super) enum What {
     Start { ready: bool },
     Handle { message: Message, next: Next },
     Stop,
-}
-
-impl Process {
-    /// A pause moves a timer.
-    pub(super) fn timer_put_off(&mut self, event: &Event, was: u64, until: u64) {
-        let timer = match event {
-            Event::NodeTimer => &mut self.node_timer,
-            Event::LinkTimer => &mut self.link_timer,
-            Event::LaneTimer { lane } => &mut self.lanes[*lane].timer,
-            _ => return,
-        };
-        if *timer == was {
-            *timer = until;
-        }
-    }
 }
 
 impl Cluster {
@@ -124,7 +110,8 @@ impl Cluster {
         });
         let lanes = lanes.collect();
         let hosts = seat >= options.pure_voters;
-        let (report, strategy) = (KindReport { kind: self.kind, shards: options.shards, hosts }, options.strategy.make());
+        let (report, strategy) =
+            (KindReport { kind: self.kind, shards: options.shards, hosts }, options.strategy.make());
         let lane_count = options.lanes;
         let place = &mut self.seats[seat];
         place.lives += 1;
@@ -274,7 +261,10 @@ impl Cluster {
                 self.begin(seat, lane, slot, What::Start { ready });
             }
             Effect::Run(slot, message) => self.run_handler(seat, lane, slot, message),
-            Effect::Stop(slot) => self.begin(seat, lane, slot, What::Stop),
+            Effect::Stop(slot, why) => {
+                self.counters.passivations += u64::from(matches!(why, StopReason::Idle | StopReason::Evicted));
+                self.begin(seat, lane, slot, What::Stop);
+            }
             Effect::Cancel(slot) => self.cancel(seat, lane, slot),
             Effect::Discard(slot) => {
                 if let Some(process) = &mut self.seats[seat].process {
@@ -451,7 +441,9 @@ impl Cluster {
     pub(super) fn send_message(&mut self, seat: usize, entity: usize, ask: bool) {
         let Some(process) = &self.seats[seat].process else { return };
         let message = self.model.sent(process.key, entity, ask);
-        self.note(seat, || alloc::format!("message {} to e{entity}{}", message.index, if ask { ", an ask" } else { "" }));
+        self.note(seat, || {
+            alloc::format!("message {} to e{entity}{}", message.index, if ask { ", an ask" } else { "" })
+        });
         let (name, hash, shard) =
             (self.entities[entity].name.clone(), self.entities[entity].hash, self.entities[entity].shard);
         let lane = self.lane_of(shard);
@@ -471,74 +463,7 @@ impl Cluster {
         }
     }
 
-    // ---- timers -----------------------------------------------------------------------------------------------------
-
-    /// The real moment at which a timer for a local deadline fires: a little late.
-    fn fires(&mut self, seat: usize, deadline: Instant) -> u64 {
-        let late = self.dice.net.below(500_000) + 1_000;
-        self.seats[seat].clock.when(deadline).max(self.now) + late
-    }
-
-    fn set_node_timer(&mut self, seat: usize) {
-        let Some(deadline) = self.seats[seat].process.as_ref().and_then(|process| process.node.deadline()) else { return };
-        if self.seats[seat].clock.when(deadline) >= self.process_mut(seat).map_or(0, |process| process.node_timer) {
-            return;
-        }
-        let at = self.fires(seat, deadline);
-        if let Some(process) = self.process_mut(seat) {
-            process.node_timer = at;
-        }
-        self.push_here(at, seat, Event::NodeTimer);
-    }
-
-    pub(super) fn node_timer(&mut self, seat: usize, at: u64) {
-        let Some(process) = self.process_mut(seat) else { return };
-        if process.node_timer != at {
-            return;
-        }
-        process.node_timer = u64::MAX;
-        self.node_call(seat, |_, _, _| {});
-    }
-
-    fn set_lane_timer(&mut self, seat: usize, lane: usize) {
-        let Some(process) = &self.seats[seat].process else { return };
-        let berth = &process.lanes[lane];
-        let Some(deadline) = berth.lane.deadline() else { return };
-        if self.seats[seat].clock.when(deadline) >= berth.timer {
-            return;
-        }
-        let at = self.fires(seat, deadline);
-        if let Some(process) = self.process_mut(seat) {
-            process.lanes[lane].timer = at;
-        }
-        self.push_here(at, seat, Event::LaneTimer { lane });
-    }
-
-    pub(super) fn lane_timer(&mut self, seat: usize, lane: usize, at: u64) {
-        let Some(process) = self.process_mut(seat) else { return };
-        if process.lanes[lane].timer != at {
-            return;
-        }
-        process.lanes[lane].timer = u64::MAX;
-        self.lane_call(seat, lane, |lane, now, host| lane.expire(now, host));
-    }
-
-    pub(super) fn set_link_timer(&mut self, seat: usize) {
-        let Some(process) = &self.seats[seat].process else { return };
-        let senders = process.senders.values().map(LinkSender::deadline);
-        let receivers = process.receivers.values().filter_map(LinkReceiver::deadline);
-        let Some(deadline) = senders.chain(receivers).min() else { return };
-        if self.seats[seat].clock.when(deadline) >= process.link_timer {
-            return;
-        }
-        let at = self.fires(seat, deadline);
-        if let Some(process) = self.process_mut(seat) {
-            process.link_timer = at;
-        }
-        self.push_here(at, seat, Event::LinkTimer);
-    }
-
-    fn process_mut(&mut self, seat: usize) -> Option<&mut Process> {
+    pub(super) fn process_mut(&mut self, seat: usize) -> Option<&mut Process> {
         self.seats[seat].process.as_mut()
     }
 

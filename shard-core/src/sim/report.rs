@@ -27,6 +27,8 @@ pub struct Counters {
     pub crashes: u64,
     /// Processes that left.
     pub departures: u64,
+    /// Entities put to sleep, idle ones and evicted ones.
+    pub passivations: u64,
     /// Messages sent.
     pub messages: u64,
     /// Messages that a handler took.
@@ -62,12 +64,12 @@ impl Counters {
 
     /// Every count with its name, in a fixed order; the longest gap comes apart.
     #[must_use]
-    pub fn values(&self) -> [(&'static str, u64); 19] {
+    pub fn values(&self) -> [(&'static str, u64); 20] {
         let mut copy = *self;
         copy.fields().map(|(name, value)| (name, *value))
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 19] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 20] {
         [
             ("events", &mut self.events),
             ("datagrams", &mut self.datagrams),
@@ -78,6 +80,7 @@ impl Counters {
             ("lapses", &mut self.lapses),
             ("crashes", &mut self.crashes),
             ("departures", &mut self.departures),
+            ("passivations", &mut self.passivations),
             ("messages", &mut self.messages),
             ("handled", &mut self.handled),
             ("not_run", &mut self.not_run),
