@@ -1,1 +1,3 @@
 //! (in work)
+
+pub mod stream;
