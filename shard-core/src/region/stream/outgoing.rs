@@ -441,6 +441,7 @@ impl<E, B> Outgoing<E, B> {
         self.route = Some(Route { node: home.node, token: home.token, over: false });
         (self.first, self.held, self.newer) = (None, false, None);
         self.ask_at = now + self.config.ask_every;
+        self.declare_fates(now, out);
         if home.node == self.me {
             self.phase = Phase::Local;
             out.emit(OutgoingOutput::OpenLocal { token: home.token });
