@@ -172,6 +172,12 @@ impl Session {
         self.number
     }
 
+    /// Whether this reign's coordinator holds the node's present report: its types and shards.
+    #[must_use]
+    pub fn is_confirmed(&self) -> bool {
+        self.report_seen == self.report_version
+    }
+
     /// The reign that this node obeys.
     #[must_use]
     pub fn term(&self) -> Option<Term> {
