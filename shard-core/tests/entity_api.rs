@@ -1,6 +1,8 @@
 //! The surface that applications touch, used as they use it: entities on `Solo`, references over a small route, the
 //! codec between two "nodes", and what a turn costs.
 #![cfg(feature = "alloc")]
+// Messages are `pub`, as their readers will write them.
+#![allow(unreachable_pub)]
 
 #[path = "entity_api/cost.rs"]
 mod cost;

@@ -162,8 +162,11 @@ where
         reply: ReplyTo<Reply<Self, Q>>,
         ctx: &mut Context<'_, Self>,
     ) -> impl Future<Output = ()> + Send {
-        // The handler's future is made outside the block, so that the message is stored in it alone.
-        let answering = self.handle(message, ctx);
-        async move { reply.send(answering.await) }
+        // `reply` is not moved until the answer is there, or the future would store it twice; made outside the block, the
+        // handler's future would be.
+        async move {
+            let answer = self.handle(message, ctx).await;
+            reply.send(answer);
+        }
     }
 }

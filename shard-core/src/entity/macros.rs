@@ -135,11 +135,18 @@ macro_rules! __protocol {
         where
             E: $crate::entity::Entity<Message = $name> $(+ $crate::entity::HandleDeferred<$message>)+,
         {
-            async fn dispatch(self, entity: &mut E, ctx: &mut $crate::entity::Context<'_, E>) {
-                match self {
-                    $(Self::$message(message, reply) => {
-                        $crate::entity::HandleDeferred::handle_deferred(entity, message, reply, ctx).await
-                    }),+
+            // A block, not an `async fn`, which would store the message once more.
+            fn dispatch(
+                self,
+                entity: &mut E,
+                ctx: &mut $crate::entity::Context<'_, E>,
+            ) -> impl ::core::future::Future<Output = ()> + ::core::marker::Send {
+                async move {
+                    match self {
+                        $(Self::$message(message, reply) => {
+                            $crate::entity::HandleDeferred::handle_deferred(entity, message, reply, ctx).await
+                        }),+
+                    }
                 }
             }
         }
