@@ -56,6 +56,8 @@ pub mod node;
 #[cfg(feature = "alloc")]
 pub mod passivation;
 #[cfg(feature = "alloc")]
+pub mod prelude;
+#[cfg(feature = "alloc")]
 pub mod region;
 #[cfg(feature = "alloc")]
 pub mod session;
@@ -65,3 +67,9 @@ pub mod shard;
 pub mod sim;
 #[cfg(feature = "alloc")]
 pub mod wire;
+
+/// Tools for the tests of people who write entities.
+#[cfg(all(feature = "alloc", target_has_atomic = "64"))]
+pub mod testing {
+    pub use crate::entity::solo::{Later, Solo};
+}
