@@ -82,7 +82,11 @@ impl Changes {
             let (step, since) = match self.current.take() {
                 Some(current) => current,
                 None => {
-                    let Some((_, kind)) = self.ahead.pop_front_if(|(at, _)| *at <= sent) else { return };
+                    let Some((at, kind)) = self.ahead.front().copied() else { return };
+                    if at > sent {
+                        return;
+                    }
+                    self.ahead.pop_front();
                     (Step::Choosing(kind), Instant::now())
                 }
             };
@@ -143,7 +147,11 @@ fn advance(step: Step, since: Instant, cluster: &mut Cluster, progress: &mut Pro
                 return Next::Wait(step);
             }
             let (all, after) = (shards.len(), since.elapsed().as_secs_f64());
-            tell(cluster, progress, format!("{regained} of node {}'s {all} shards live again after {after:.1} s", id(node)));
+            tell(
+                cluster,
+                progress,
+                format!("{regained} of node {}'s {all} shards live again after {after:.1} s", id(node)),
+            );
             Next::Done
         }
         Step::Closing(node) => match cluster.members[node].phase {

@@ -247,7 +247,8 @@ impl Cluster {
             }
             Word::Lapsed => {
                 self.bereft.insert(id(node));
-                self.notes.push(format!("node {}: its session lapsed, and what its aircraft had in memory went", id(node)));
+                self.notes
+                    .push(format!("node {}: its session lapsed, and what its aircraft had in memory went", id(node)));
             }
             Word::Note(text) => self.notes.push(format!("node {}: {text}", id(node))),
             Word::Status(status) => member.status = status,

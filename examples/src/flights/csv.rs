@@ -337,10 +337,7 @@ mod tests {
 
     #[test]
     fn a_quote_left_open_spoils_its_own_line_only() {
-        let table = table(&[
-            "1,1,515,2,11,\"UA,1545,N1,EWR,IAH,227,1400",
-            "1,1,515,2,11,UA,1545,N1,EWR,IAH,227,1400",
-        ]);
+        let table = table(&["1,1,515,2,11,\"UA,1545,N1,EWR,IAH,227,1400", "1,1,515,2,11,UA,1545,N1,EWR,IAH,227,1400"]);
         assert_eq!((table.rows.len(), table.rejects.len()), (1, 1));
     }
 

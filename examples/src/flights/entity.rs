@@ -1,8 +1,8 @@
 //! An aircraft: the entity of the main job.
 
 use serde::{Deserialize, Serialize};
-use shard_core::prelude::*;
 use shard_core::entity::Fence;
+use shard_core::prelude::*;
 
 use super::accounts::AircraftReport;
 use super::fold::Flight;

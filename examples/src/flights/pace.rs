@@ -55,8 +55,7 @@ mod tests {
     fn rows_go_at_the_rate() {
         let start = Instant::now();
         let mut pace = Pace::new(Some(1_000), start);
-        let through: usize =
-            (0..100).map(|tick| count(&mut pace, start + Duration::from_millis(10) * tick)).sum();
+        let through: usize = (0..100).map(|tick| count(&mut pace, start + Duration::from_millis(10) * tick)).sum();
         assert!((990..=1_000).contains(&through), "{through} rows in a second");
     }
 

@@ -49,8 +49,7 @@ impl Candidate {
             let named = |status: &NodeStatus| status.coordinator == Some(node as u64 + 1);
             serving.iter().any(|(at, status)| (*at == node && status.reigning) || named(status))
         };
-        let candidate =
-            |node| Self { node, votes: node < voters(nodes), joiner: node >= nodes, reigns: reigns(node) };
+        let candidate = |node| Self { node, votes: node < voters(nodes), joiner: node >= nodes, reigns: reigns(node) };
         serving.iter().map(|(node, _)| candidate(*node)).collect()
     }
 }

@@ -1,6 +1,7 @@
 //! What parent and nodes say to each other over a node's stdin and stdout: one line of JSON per order or word.
 
 use std::io;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use shard_core::id::Token;
@@ -50,7 +51,7 @@ pub(crate) struct Start {
     /// How shards are placed.
     pub(crate) strategy: Strategy,
     /// Where aircraft are saved at planned stops.
-    pub(crate) shelf: String,
+    pub(crate) shelf: PathBuf,
 }
 
 /// What a node says.
