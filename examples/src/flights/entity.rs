@@ -97,18 +97,63 @@ impl Handle<Report> for Aircraft {
 mod tests {
     use super::*;
     use crate::flights::fold::sample;
-    use crate::flights::shelf::{Scratch, scratch};
+    use crate::flights::shelf::{Scratch, life, scratch};
     use shard_core::testing::Solo;
+
+    fn aircraft(shelf: &Scratch) -> Solo<Aircraft> {
+        let shelf = shelf.0.clone();
+        Solo::new("N1", move |_| Aircraft::new(shelf.clone(), 3))
+    }
+
+    fn row(number: u32) -> Row {
+        Row { number, flight: sample(number) }
+    }
 
     #[test]
     fn an_aircraft_folds_rows_and_reports_them() {
         let shelf = Scratch(scratch("folds"));
-        let mut aircraft = Solo::new("N1", |_| Aircraft::new(shelf.0.clone(), 3));
-        let first = aircraft.ask(Row { number: 1, flight: sample(1) });
-        let again = aircraft.ask(Row { number: 1, flight: sample(1) });
+        let mut aircraft = aircraft(&shelf);
+        let (first, again) = (aircraft.ask(row(1)), aircraft.ask(row(1)));
         assert_eq!((first.node, first.arrival, again.arrival), (3, Arrival::Next, Arrival::Again));
         let report = aircraft.ask(Report);
         assert_eq!((report.node, report.logbook.fold.flights, report.logbook.duplicates), (3, 2, 1));
         assert_eq!(report.logbook.lives, [first.fence]);
+    }
+
+    #[test]
+    fn a_planned_stop_keeps_the_logbook_for_the_next_life() {
+        for why in [StopReason::Handoff, StopReason::NodeLeaving, StopReason::Idle, StopReason::Evicted] {
+            let shelf = Scratch(scratch("planned"));
+            let mut aircraft = aircraft(&shelf);
+            let before = aircraft.ask(row(1));
+            aircraft.stop(why);
+            let after = aircraft.ask(row(2));
+            assert!(after.fence > before.fence, "{why:?}");
+            let logbook = aircraft.ask(Report).logbook;
+            assert_eq!(logbook.lives, [before.fence, after.fence], "{why:?}");
+            assert_eq!(logbook.rows.iter().collect::<Vec<_>>(), [1, 2], "{why:?}");
+        }
+    }
+
+    #[test]
+    fn a_failed_life_leaves_what_the_stop_before_it_saved() {
+        let shelf = Scratch(scratch("failed"));
+        let mut aircraft = aircraft(&shelf);
+        let kept = aircraft.ask(row(1));
+        aircraft.stop(StopReason::Handoff);
+        let _ = aircraft.ask(row(2));
+        aircraft.stop(StopReason::Failed);
+        let logbook = aircraft.ask(Report).logbook;
+        assert_eq!(logbook.rows.iter().collect::<Vec<_>>(), [1]);
+        assert_eq!((logbook.lives.len(), logbook.lives[0]), (2, kept.fence), "the failed life is not listed");
+    }
+
+    #[test]
+    fn an_aircraft_does_not_start_where_a_later_life_holds_the_shelf() {
+        let shelf = Scratch(scratch("later"));
+        shelf.0.claim("N1", life(u32::MAX, u64::MAX)).expect("free");
+        let mut aircraft = aircraft(&shelf);
+        aircraft.tell(row(1));
+        assert_eq!(aircraft.failures().len(), 1);
     }
 }

@@ -153,8 +153,11 @@ async fn read_words(node: usize, stdout: ChildStdout, ear: mpsc::UnboundedSender
     let (mut input, mut buffer) = (BufReader::with_capacity(64 * 1024, stdout), Vec::new());
     let end = loop {
         match read::<Word>(&mut input, &mut buffer).await {
-            Ok(Some(word)) if ear.send((node, Heard::Word(Box::new(word)))).is_ok() => {}
-            Ok(Some(_)) => return,
+            Ok(Some(word)) => {
+                if ear.send((node, Heard::Word(Box::new(word)))).is_err() {
+                    return;
+                }
+            }
             Ok(None) => break "it closed its stdout".to_owned(),
             Err(error) => break format!("it wrote something unreadable: {error}"),
         }

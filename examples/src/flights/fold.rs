@@ -4,29 +4,29 @@ use serde::{Deserialize, Serialize};
 
 /// One row of the file, without the tail number, which is the entity's id.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Flight {
+pub(crate) struct Flight {
     /// Column `month`, 1 to 12.
-    pub month: u8,
+    pub(crate) month: u8,
     /// Column `day`, 1 to 31.
-    pub day: u8,
+    pub(crate) day: u8,
     /// Column `sched_dep_time`: local time as hhmm.
-    pub departs: u16,
+    pub(crate) departs: u16,
     /// Column `dep_delay`, in minutes; none for a cancelled flight.
-    pub departure_delay: Option<i32>,
+    pub(crate) departure_delay: Option<i32>,
     /// Column `arr_delay`, in minutes; none for a flight that never arrived.
-    pub arrival_delay: Option<i32>,
+    pub(crate) arrival_delay: Option<i32>,
     /// Column `carrier`.
-    pub carrier: String,
+    pub(crate) carrier: String,
     /// Column `flight`.
-    pub number: u32,
+    pub(crate) number: u32,
     /// Column `origin`.
-    pub origin: String,
+    pub(crate) origin: String,
     /// Column `dest`.
-    pub destination: String,
+    pub(crate) destination: String,
     /// Column `air_time`, in minutes; none means cancelled (or diverted).
-    pub air_minutes: Option<u32>,
+    pub(crate) air_minutes: Option<u32>,
     /// Column `distance`, in miles.
-    pub miles: u32,
+    pub(crate) miles: u32,
 }
 
 impl Flight {
@@ -65,22 +65,22 @@ fn text(text: &str, each: &mut impl FnMut(&[u8])) {
 
 /// What an aircraft makes of its flights, in the order it folded them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Fold {
+pub(crate) struct Fold {
     /// Rows folded.
-    pub flights: u64,
+    pub(crate) flights: u64,
     /// Rows without air time.
-    pub cancelled: u64,
+    pub(crate) cancelled: u64,
     /// Miles of the flights that flew.
-    pub miles: u64,
+    pub(crate) miles: u64,
     /// Minutes in the air.
-    pub air_minutes: u64,
+    pub(crate) air_minutes: u64,
     /// Sum of the arrival delays, in minutes; early arrivals count negative.
-    pub arrival_delay: i64,
+    pub(crate) arrival_delay: i64,
     /// Where the last flight that flew went.
-    pub last_destination: String,
+    pub(crate) last_destination: String,
     /// FNV-1a, 64 bits, over the canonical bytes of all rows one after the other: d = (d xor byte) * prime for each byte.
     /// It depends on the order of the rows.
-    pub digest: u64,
+    pub(crate) digest: u64,
 }
 
 const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -102,7 +102,7 @@ impl Default for Fold {
 
 impl Fold {
     /// Folds one more flight.
-    pub fn add(&mut self, flight: &Flight) {
+    pub(crate) fn add(&mut self, flight: &Flight) {
         self.flights += 1;
         match flight.air_minutes {
             None => self.cancelled += 1,
@@ -122,7 +122,7 @@ impl Fold {
     }
 
     /// The fold of `flights`, in their order.
-    pub fn of<'a>(flights: impl IntoIterator<Item = &'a Flight>) -> Self {
+    pub(crate) fn of<'a>(flights: impl IntoIterator<Item = &'a Flight>) -> Self {
         let mut fold = Self::default();
         flights.into_iter().for_each(|flight| fold.add(flight));
         fold

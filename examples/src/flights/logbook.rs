@@ -8,22 +8,22 @@ use super::numbers::{Arrival, Numbers};
 
 /// What an aircraft remembers.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Logbook {
+pub(crate) struct Logbook {
     /// Everything taken, in the order it came. Duplicates are folded too, so that the digest cannot hide one.
-    pub fold: Fold,
+    pub(crate) fold: Fold,
     /// The rows taken.
-    pub rows: Numbers,
+    pub(crate) rows: Numbers,
     /// How many rows came again.
-    pub duplicates: u64,
+    pub(crate) duplicates: u64,
     /// How many rows came after a later one.
-    pub late: u64,
+    pub(crate) late: u64,
     /// The lives this state has lived in, the present one last. A life that is not listed ended without saving.
-    pub lives: Vec<Fence>,
+    pub(crate) lives: Vec<Fence>,
 }
 
 impl Logbook {
     /// Takes row `number` and says how it came.
-    pub fn take(&mut self, number: u32, flight: &Flight) -> Arrival {
+    pub(crate) fn take(&mut self, number: u32, flight: &Flight) -> Arrival {
         self.fold.add(flight);
         let arrival = self.rows.insert(number);
         match arrival {

@@ -20,6 +20,7 @@
 
 mod accounts;
 mod changes;
+
 mod child;
 mod cluster;
 mod collect;

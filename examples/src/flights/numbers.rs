@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a number came, given those before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Arrival {
+pub(crate) enum Arrival {
     /// Greater than all before it.
     Next,
     /// New, but a greater one came before it: out of order.
@@ -15,14 +15,14 @@ pub enum Arrival {
 
 /// A set of row numbers.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Numbers {
+pub(crate) struct Numbers {
     /// First and last of each range, ascending, with a gap between neighbours.
     ranges: Vec<(u32, u32)>,
 }
 
 impl Numbers {
     /// Adds `number` and says how it came. O(ranges).
-    pub fn insert(&mut self, number: u32) -> Arrival {
+    pub(crate) fn insert(&mut self, number: u32) -> Arrival {
         let at = self.ranges.partition_point(|(_, last)| *last < number);
         if self.ranges.get(at).is_some_and(|(first, _)| *first <= number) {
             return Arrival::Again;
@@ -44,13 +44,13 @@ impl Numbers {
 
     /// Whether `number` is in the set. O(log ranges).
     #[must_use]
-    pub fn contains(&self, number: u32) -> bool {
+    pub(crate) fn contains(&self, number: u32) -> bool {
         let at = self.ranges.partition_point(|(_, last)| *last < number);
         self.ranges.get(at).is_some_and(|(first, _)| *first <= number)
     }
 
     /// All numbers, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
         self.ranges.iter().flat_map(|(first, last)| *first..=*last)
     }
 }
