@@ -37,6 +37,7 @@ mod runtime;
 
 pub use runtime::{Reader, Tcp, Tokio, Writer};
 pub use shard_core::hub::{Counters, Event, EventStream, LeaveReport, Status};
+pub use shard_core::node::ConfigError;
 
 /// One node of a cluster, on tokio. See [`shard_core::hub::Node`] for its methods; `Node::builder(cluster)` begins one on
 /// the runtime it is called on, and panics outside of one.

@@ -103,7 +103,9 @@ fn obey(shared: &Arc<Shared>, output: Output) -> Obeyed {
         Output::Elected(term) => shared.emit(Event::ReignBegan(term)),
         Output::Deposed(term) => shared.emit(Event::ReignEnded(term)),
         Output::KindRefused { kind, cluster, node_shards } => {
-            shared.stand(|standing| drop(standing.refused.insert(kind, (node_shards, cluster))));
+            shared.stand(|standing| {
+                standing.refused.insert(kind, (node_shards, cluster));
+            });
             let entity_type = shared.door(kind).map_or_else(|| "?".to_string(), |door| door.name().to_string());
             shared.emit(Event::ShardCountRefused { entity_type, cluster, node: node_shards });
         }

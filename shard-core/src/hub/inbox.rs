@@ -183,10 +183,6 @@ impl<M> LaneDoor<M> {
         callers.into_iter().for_each(Waker::wake);
     }
 
-    pub(super) fn has_callers(&self) -> bool {
-        !self.lock().callers.is_empty()
-    }
-
     fn lock(&self) -> MutexGuard<'_, Inbox<M>> {
         self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
