@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use shard_core::hub::{Read, Runtime, Socket, Write};
+use shard_core::hub::{Event, Level, Read, Runtime, Socket, Write};
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::net::{TcpListener, TcpStream};
 use smol::{Async, Executor, Timer, future};
@@ -75,6 +75,14 @@ impl Runtime for Smol {
         let (stream, from) = listener.accept().await?;
         stream.set_nodelay(true)?;
         Ok((Tcp(stream), from))
+    }
+
+    fn log(&self, event: &Event) {
+        match event.level() {
+            Level::Detail => tracing::debug!("{event}"),
+            Level::Change => tracing::info!("{event}"),
+            Level::Trouble => tracing::warn!("{event}"),
+        }
     }
 
     fn workers(&self) -> usize {

@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use shard_core::hub::{Read, Runtime, Socket, Write};
+use shard_core::hub::{Event, Level, Read, Runtime, Socket, Write};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -67,6 +67,14 @@ impl Runtime for Tokio {
         let (stream, from) = listener.accept().await?;
         stream.set_nodelay(true)?;
         Ok((Tcp(stream), from))
+    }
+
+    fn log(&self, event: &Event) {
+        match event.level() {
+            Level::Detail => tracing::debug!("{event}"),
+            Level::Change => tracing::info!("{event}"),
+            Level::Trouble => tracing::warn!("{event}"),
+        }
     }
 
     fn workers(&self) -> usize {

@@ -404,7 +404,9 @@ impl<R: Runtime> Inbound<R> {
                     match receiver.frame(now, connection, seq) {
                         Arrival::Deliver => {
                             let message = codec::decode(bytes).map_err(|error| error.to_string())?;
-                            deliver(&self.shared, from, message);
+                            if !deliver(&self.shared, from, message) {
+                                return Err("sends more than its streams' windows allow".to_string());
+                            }
                         }
                         Arrival::Duplicate => {}
                         Arrival::Gap => return Err(format!("frame {seq} came after a gap")),
@@ -424,8 +426,8 @@ impl<R: Runtime> Inbound<R> {
     }
 }
 
-/// Hands a stream message to the lane it concerns.
-fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) {
+/// Hands a stream message to the lane it concerns. False: the sender does not keep to its windows.
+fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) -> bool {
     let key = match &message {
         Stream::Data { key, .. }
         | Stream::Taken { key, .. }
@@ -441,11 +443,11 @@ fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) {
             let peer = shared.peers.of(from.id);
             peer.bulk(from, |out| codec::encode_refuse(out, key, token, attempt, false, None));
         }
-        return;
+        return true;
     };
     match message {
         Stream::Data { token, attempt, seq, first, ask, entity, body: (tag, body), .. } => {
-            door.data(from, DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body });
+            return door.data(from, DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body });
         }
         Stream::Taken { token, upto, .. } => door.receipt(shard, ReceiptItem::Taken { from, shard, token, upto }),
         Stream::Closed { token, upto, beyond, .. } => {
@@ -463,4 +465,5 @@ fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) {
             door.receipt(shard, ReceiptItem::Reply { from, shard, seq, answer });
         }
     }
+    true
 }

@@ -24,6 +24,13 @@ pub(super) struct Outgate<M> {
     /// Peers written to of late.
     known: Vec<(NodeKey, Arc<Peer>)>,
     scratch: Vec<u8>,
+    /// Counted here and handed on once per batch, so that lanes do not fight for a cache line.
+    pub(super) handled: u64,
+    pub(super) sent: u64,
+    /// Handlers are measured one by one for a while.
+    pub(super) watch: bool,
+    /// Shards whose streams changed without a message of a caller.
+    pub(super) changed: Vec<ShardId>,
     message: PhantomData<M>,
 }
 
@@ -32,7 +39,18 @@ const KNOWN: usize = 16;
 
 impl<M: Wire> Outgate<M> {
     pub(super) fn new(shared: Arc<Shared>, region: Arc<Region<M>>, lane: u32) -> Self {
-        Self { shared, region, lane, known: Vec::new(), scratch: Vec::new(), message: PhantomData }
+        Self {
+            shared,
+            region,
+            lane,
+            known: Vec::new(),
+            scratch: Vec::new(),
+            handled: 0,
+            sent: 0,
+            watch: false,
+            changed: Vec::new(),
+            message: PhantomData,
+        }
     }
 
     pub(super) fn peer(&mut self, node: NodeKey) -> &Arc<Peer> {
@@ -59,7 +77,7 @@ impl<M: Wire> Outgate<M> {
     }
 
     pub(super) fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &M) {
-        count(&self.shared.tallies.sent, 1);
+        self.sent += 1;
         let peer = Arc::clone(self.peer(to));
         peer.bulk(to, |out| {
             codec::encode_data(
@@ -91,7 +109,18 @@ impl<M: Wire> Outgate<M> {
         });
     }
 
+    /// Hands on what was counted.
+    pub(super) fn settle_counts(&mut self) {
+        if self.handled > 0 {
+            count(&self.shared.tallies.handled, std::mem::take(&mut self.handled));
+        }
+        if self.sent > 0 {
+            count(&self.shared.tallies.sent, std::mem::take(&mut self.sent));
+        }
+    }
+
     pub(super) fn lookup(&mut self, shard: ShardId) {
+        self.changed.push(shard);
         self.shared.input(node::Input::Lookup { key: self.key(shard) });
     }
 
@@ -117,6 +146,7 @@ impl<M: Wire> Outgate<M> {
     }
 
     pub(super) fn shard_lost(&mut self, shard: ShardId) {
+        self.changed.push(shard);
         count(&self.shared.tallies.shards_lost, 1);
         let kind = self.region.kind;
         self.shared.stand(|standing| *standing.shards.entry(kind).or_insert(1) -= 1);

@@ -8,6 +8,8 @@ use std::pin::Pin;
 use std::time::Duration;
 use std::vec::Vec;
 
+use super::events::Event;
+
 /// An executor with a network. Cloned freely; every method is cheap.
 pub trait Runtime: Clone + Send + Sync + 'static {
     /// A TCP connection.
@@ -37,6 +39,11 @@ pub trait Runtime: Clone + Send + Sync + 'static {
 
     /// The next connection.
     fn accept(listener: &Self::Listener) -> impl Future<Output = io::Result<(Self::Socket, SocketAddr)>> + Send;
+
+    /// Writes an event to the log; nothing, unless the adapter has one.
+    fn log(&self, event: &Event) {
+        let _ = event;
+    }
 
     /// How many workers the executor has, for the number of lanes.
     fn workers(&self) -> usize {
