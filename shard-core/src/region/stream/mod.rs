@@ -26,12 +26,14 @@
 mod incoming;
 mod outgoing;
 mod queue;
+mod signals;
 #[cfg(test)]
 mod tests;
 
 pub use incoming::{Incoming, IncomingOutput, Verdict};
-pub use outgoing::{Bound, Full, Outgoing, OutgoingInput, OutgoingOutput};
+pub use outgoing::Outgoing;
 pub use queue::Entry;
+pub use signals::{Bound, Full, OutgoingInput, OutgoingOutput};
 
 use crate::machine::Rules;
 use crate::time::Duration;

@@ -1,10 +1,9 @@
 //! The sender's side of one stream: D1, D2, D6-D10.
 
 use alloc::{collections::VecDeque, vec::Vec};
-use core::fmt;
 
 use super::queue::Queue;
-use super::{Entry, StreamConfig};
+use super::{Bound, Entry, Full, OutgoingInput, OutgoingOutput, StreamConfig};
 use crate::id::{NodeKey, Token};
 use crate::machine::{Fixed, Machine, Outbox, Rule};
 use crate::time::{Duration, Instant, soonest};
@@ -62,150 +61,6 @@ enum Phase {
     Wait,
     /// This node is the home; the lane pops messages itself.
     Local,
-}
-
-/// What a stream hears.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OutgoingInput {
-    /// The coordinator's answer to a lookup, unless the shard has no home yet.
-    Home(Home),
-    /// The owner started handlers for every message up to `upto`.
-    Taken {
-        /// The process that says so.
-        from: NodeKey,
-        /// Its grant.
-        token: Token,
-        /// The last of the prefix.
-        upto: u64,
-    },
-    /// The owner's tenure ended.
-    Closed {
-        /// The process that says so.
-        from: NodeKey,
-        /// Its grant.
-        token: Token,
-        /// The last of the prefix taken.
-        upto: u64,
-        /// Those taken beyond it.
-        beyond: Vec<u64>,
-    },
-    /// A message was not let in.
-    Refuse {
-        /// The process that says so.
-        from: NodeKey,
-        /// The grant named by the message.
-        token: Token,
-        /// The attempt named by the message.
-        attempt: u32,
-        /// `Closed` will follow.
-        draining: bool,
-        /// A later home, if the refuser knows one.
-        hint: Option<(NodeKey, Token)>,
-    },
-    /// A process is gone for good, as a link or the coordinator says.
-    PeerGone {
-        /// The process.
-        node: NodeKey,
-    },
-    /// A process is hard to reach: a dial failed. A mere break that is mended at once is not worth telling.
-    LinkDown {
-        /// The process.
-        node: NodeKey,
-    },
-    /// A process can be reached again.
-    LinkUp {
-        /// The process.
-        node: NodeKey,
-    },
-    /// The link did not take message `seq`, or gave it back unsent (K5): it and all after it are unsent again, and
-    /// nothing is transmitted before `Room` or another opening. What was ordered before and is not
-    /// [`is_sent`](Outgoing::is_sent) any more must not be encoded.
-    Held {
-        /// The attempt under which it was to be transmitted.
-        attempt: u32,
-        /// The message.
-        seq: u64,
-    },
-    /// The link has room again. Told after all earlier outputs of this stream have been dealt with.
-    Room,
-}
-
-/// What a stream orders.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OutgoingOutput {
-    /// Put message `seq` on the link to `to`, behind all ordered before; if it has no room, answer `Held`.
-    Transmit {
-        /// The owner.
-        to: NodeKey,
-        /// Its grant.
-        token: Token,
-        /// The present attempt.
-        attempt: u32,
-        /// The message.
-        seq: u64,
-        /// The first of its attempt.
-        first: bool,
-    },
-    /// Ask the coordinator for the shard's home.
-    Lookup,
-    /// This node is the home under `token`: take the messages out with [`Outgoing::pop_front`].
-    OpenLocal {
-        /// The grant.
-        token: Token,
-    },
-    /// Message `seq` may or may not have run and is never sent again (D8). For an ask that was taken: its reply will
-    /// not come. [`Outgoing::take`] it.
-    InDoubt {
-        /// The message.
-        seq: u64,
-    },
-    /// Message `seq` was not run: no owner could be reached in time. [`Outgoing::take`] it.
-    Unavailable {
-        /// The message.
-        seq: u64,
-    },
-    /// Message `seq` was not run: its deadline passed. [`Outgoing::take`] it.
-    Expired {
-        /// The message.
-        seq: u64,
-    },
-    /// Ask `seq` was taken, but its deadline passed without a reply. [`Outgoing::take`] it.
-    Overdue {
-        /// The message.
-        seq: u64,
-    },
-}
-
-/// Which bound of a stream is reached.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Bound {
-    /// [`StreamConfig::messages_max`].
-    Messages,
-    /// [`StreamConfig::bytes_max`].
-    Bytes,
-    /// [`StreamConfig::asks_max`].
-    Asks,
-}
-
-/// A message that the stream did not take; here it is again.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Full<E, B> {
-    /// The bound.
-    pub bound: Bound,
-    /// The entity it was for.
-    pub entity: E,
-    /// The message.
-    pub body: B,
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Messages => "the stream to the shard holds too many messages",
-            Self::Bytes => "the stream to the shard holds too many bytes",
-            Self::Asks => "too many asks to the shard are unanswered",
-        })
-    }
 }
 
 impl<E, B> Outgoing<E, B> {
@@ -341,6 +196,14 @@ impl<E, B> Outgoing<E, B> {
         }
         if self.phase == Phase::Local {
             self.leave_route(now, out);
+        }
+    }
+
+    /// This process does not own the shard under the grant of an `OpenLocal`, not yet or not any more: as a refusal by
+    /// another owner (D7).
+    pub fn refuse_local(&mut self, now: Instant, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        if self.phase == Phase::Local {
+            self.refused(now, false, None, out);
         }
     }
 

@@ -1,5 +1,9 @@
 mod incoming;
+mod net;
+mod node;
 mod outgoing;
+mod swarm;
+mod world;
 
 use crate::id::{Incarnation, NodeId, NodeKey, Token};
 use crate::machine::{Fixed, Rules};
