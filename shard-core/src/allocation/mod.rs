@@ -1,1 +1,123 @@
-//! (in work)
+//! Who shall own a shard, and which shards should move.
+//!
+//! An [`AllocationStrategy`] sees a [`ClusterView`] and answers with a node, or proposes moves to a [`Plan`], which itself
+//! keeps the limits: a strategy cannot move what is moving, to a node that takes nothing, or more than its budget. A
+//! strategy decides nothing about safety: whoever it names, a shard is granted only when its former owner has dropped it
+//! or is known to be dead. May import the ground floor.
+//!
+//! What every strategy promises, ours and yours (`sim::laws` checks it): the same view and request give the same answer;
+//! the order in which nodes joined does not matter; and on a view that nobody disturbs, plans come to rest: after
+//! finitely many rounds there are no moves, and there never are any again.
+//!
+//! ```
+//! use shard_core::allocation::{AllocationStrategy, ClusterView, NodeIx, Request};
+//!
+//! /// The node with the most room.
+//! struct Roomiest;
+//!
+//! impl AllocationStrategy for Roomiest {
+//!     fn name(&self) -> &'static str {
+//!         "roomiest"
+//!     }
+//!     fn place(&mut self, view: &ClusterView<'_>, _: &Request) -> Option<NodeIx> {
+//!         let room = |ix: &NodeIx| view.node(*ix).capacity.saturating_sub(view.count(*ix));
+//!         view.candidates().iter().copied().max_by_key(room)
+//!     }
+//! }
+//! let strategy = Roomiest.only(|view: &ClusterView<'_>, ix| view.node(ix).has_role("backend"));
+//! ```
+
+mod filter;
+mod hash;
+mod layout;
+mod least_shard;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use alloc::boxed::Box;
+
+pub use filter::{Filter, Only, Preferring};
+pub use hash::Hash;
+pub use layout::Layout;
+pub use least_shard::LeastShard;
+pub use plan::{Ledger, Limits, Move, Plan, Rejected, Why};
+pub use view::{ClusterView, NodeIx, NodeView, Stats, ZoneIx};
+
+use crate::id::ShardId;
+
+/// A placement rule. A coordinator starts a fresh one with every reign; what it remembers, it remembers by node id, since
+/// a [`NodeIx`] is good for one view only.
+///
+/// It runs on the control path, so it may allocate, but not wait. Rule for its cost: O(shards + budget x nodes) a call.
+pub trait AllocationStrategy: Send {
+    /// What it is called in logs and plans.
+    fn name(&self) -> &'static str;
+
+    /// The node that shall own a shard which has none; `None`: no node can, ask again when the view changes. An answer
+    /// that is no candidate counts as `None`.
+    fn place(&mut self, view: &ClusterView<'_>, request: &Request) -> Option<NodeIx>;
+
+    /// Proposes moves, the most useful ones first. By default: none, ever.
+    fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
+        let _ = (view, plan);
+    }
+
+    /// This strategy, among the nodes that `filter` admits and no others: without any, shards wait; and shards that sit
+    /// on candidates it does not admit are moved.
+    fn only<F: Filter>(self, filter: F) -> Only<Self, F>
+    where
+        Self: Sized,
+    {
+        Only::new(self, filter)
+    }
+
+    /// This strategy, among the nodes that `filter` admits, or among all while it admits none.
+    fn preferring<F: Filter>(self, filter: F) -> Preferring<Self, F>
+    where
+        Self: Sized,
+    {
+        Preferring::new(self, filter)
+    }
+}
+
+impl<S: AllocationStrategy + ?Sized> AllocationStrategy for Box<S> {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn place(&mut self, view: &ClusterView<'_>, request: &Request) -> Option<NodeIx> {
+        (**self).place(view, request)
+    }
+
+    fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
+        (**self).plan(view, plan);
+    }
+}
+
+/// A shard without a home.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Request {
+    /// The shard.
+    pub shard: ShardId,
+    /// The node that asked first, if it is in the view.
+    pub asker: Option<NodeIx>,
+    /// Randomness for this decision alone, so that it does not depend on the decisions before it.
+    pub seed: u64,
+}
+
+impl Request {
+    /// A request for `shard` that nobody in particular made.
+    #[must_use]
+    pub const fn new(shard: ShardId, seed: u64) -> Self {
+        Self { shard, asker: None, seed }
+    }
+
+    /// The same, made by `asker`.
+    #[must_use]
+    pub const fn asked_by(self, asker: NodeIx) -> Self {
+        Self { asker: Some(asker), ..self }
+    }
+}
