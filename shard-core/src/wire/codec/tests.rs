@@ -1,3 +1,5 @@
+//! Messages: pinned, read back, and hostile.
+
 use alloc::{borrow::ToOwned, format, string::String, vec, vec::Vec};
 
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Frames: pinned, cut anywhere, and hostile.
+
 use alloc::{format, string::String, vec, vec::Vec};
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Streams: rule by rule, and in a mini-world where everything goes wrong.
+
 mod incoming;
 mod net;
 mod node;
