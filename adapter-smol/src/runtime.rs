@@ -104,12 +104,8 @@ impl Socket for Tcp {
 }
 
 impl Read for Tcp {
-    async fn read(&mut self, into: &mut Vec<u8>, most: usize) -> io::Result<usize> {
-        let start = into.len();
-        into.resize(start + most, 0);
-        let read = self.0.read(&mut into[start..]).await;
-        into.truncate(start + *read.as_ref().unwrap_or(&0));
-        read
+    async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into).await
     }
 }
 

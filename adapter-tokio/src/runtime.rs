@@ -101,9 +101,8 @@ impl Socket for Tcp {
 pub struct Reader(OwnedReadHalf);
 
 impl Read for Reader {
-    async fn read(&mut self, into: &mut Vec<u8>, most: usize) -> io::Result<usize> {
-        into.reserve(most);
-        (&mut self.0).take(most as u64).read_buf(into).await
+    async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into).await
     }
 }
 

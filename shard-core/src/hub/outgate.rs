@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::vec::Vec;
 
 use super::events::Event;
-use super::peers::Peer;
+use super::peers::{BODY_MAX, Peer};
 use super::region::Region;
 use super::shared::{Shared, count};
 use crate::collections::EntityId;
@@ -14,7 +14,7 @@ use crate::id::{NodeKey, ShardId, ShardKey, Token};
 use crate::machine::Notice;
 use crate::node;
 use crate::region::lane::{DataHead, Receipt};
-use crate::wire::codec;
+use crate::wire::{Stream, codec};
 
 /// The common part of every lane's host.
 pub(super) struct Outgate<M> {
@@ -72,7 +72,7 @@ impl<M: Wire> Outgate<M> {
         self.scratch.clear();
         message.encode(&mut self.scratch);
         let bytes = u32::try_from(self.scratch.len()).unwrap_or(u32::MAX);
-        let limit = codec::BODY_MAX;
+        let limit = BODY_MAX;
         if bytes > limit { Err(Reason::TooLarge { bytes, limit }) } else { Ok(bytes) }
     }
 
@@ -80,33 +80,30 @@ impl<M: Wire> Outgate<M> {
         self.sent += 1;
         let peer = Arc::clone(self.peer(to));
         peer.bulk(to, |out| {
-            codec::encode_data(
-                out,
-                head.key,
-                head.token,
-                head.attempt,
-                head.seq,
-                head.first,
-                head.ask,
-                id.as_str(),
-                |out| body.encode(out),
-            );
+            let DataHead { key, token, attempt, seq, first, ask } = head;
+            let entity = id.as_str();
+            let head = codec::DataHead { key, token, attempt, seq, first, ask, entity, tag: body.tag() };
+            codec::encode_data_head(out, &head);
+            body.encode(out);
         });
     }
 
     pub(super) fn receipt(&mut self, to: NodeKey, receipt: &Receipt<'_>) {
         let peer = Arc::clone(self.peer(to));
-        peer.bulk(to, |out| match *receipt {
-            Receipt::Taken { key, token, upto } => codec::encode_taken(out, key, token, upto),
-            Receipt::Closed { key, token, upto, beyond } => codec::encode_closed(out, key, token, upto, beyond),
+        let message = match *receipt {
+            Receipt::Taken { key, token, upto } => Stream::Taken { key, token, upto },
+            Receipt::Closed { key, token, upto, beyond } => {
+                Stream::Closed { key, token, upto, beyond: beyond.to_vec() }
+            }
             Receipt::Refuse { key, token, attempt, draining, hint } => {
-                codec::encode_refuse(out, key, token, attempt, draining, hint);
+                Stream::Refuse { key, token, attempt, draining, hint }
             }
             Receipt::Rejected { key, token, seq, reason } => {
-                let (number, detail) = reason.to_wire();
-                codec::encode_rejected(out, key, token, seq, number, detail);
+                let (reason, tag) = reason.to_wire();
+                Stream::Rejected { key, token, seq, reason, tag }
             }
-        });
+        };
+        peer.bulk(to, |out| codec::encode(out, &message));
     }
 
     /// Hands on what was counted.

@@ -6,7 +6,6 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
-use std::vec::Vec;
 
 use super::events::Event;
 
@@ -64,8 +63,8 @@ pub trait Socket: Send + 'static {
 
 /// Reads.
 pub trait Read: Send + 'static {
-    /// Appends what has arrived to `into`, at most `most` bytes; 0 at the end of the stream.
-    fn read(&mut self, into: &mut Vec<u8>, most: usize) -> impl Future<Output = io::Result<usize>> + Send;
+    /// Reads what has arrived into the front of `into` and says how much; 0 at the end of the stream.
+    fn read(&mut self, into: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
 }
 
 /// Writes.
