@@ -17,7 +17,7 @@ use crate::entity::Reason;
 use crate::id::NodeKey;
 use crate::node;
 use crate::wire::frame::{self, Decoder, End, Frame, FrameLimits};
-use crate::wire::link::{Arrival, Confirmed, ReceiverOrder, SenderOrder, Welcome};
+use crate::wire::link::{Arrival, Confirmed, Hello, ReceiverOrder, SenderOrder, Welcome};
 use crate::wire::{ReplyFate, Stream, StreamRef, codec};
 
 /// A dial, and each half of a handshake, takes no longer.
@@ -297,9 +297,16 @@ impl<R: Runtime> Inbound<R> {
     }
 
     async fn shake_hands(&mut self) -> Result<(Arc<Peer>, NodeKey, u64), String> {
-        let hello = loop {
+        match self.introduction().await {
+            Ok(hello) => self.admit(hello).await,
+            Err(why) => Err(self.refuse(why).await),
+        }
+    }
+
+    async fn introduction(&mut self) -> Result<Hello, String> {
+        loop {
             match self.decoder.next_frame().map_err(|error| error.to_string())? {
-                Some(Frame::Hello(hello)) => break hello,
+                Some(Frame::Hello(hello)) => return Ok(hello),
                 Some(_) => return Err("spoke before it introduced itself".to_string()),
                 None => {}
             }
@@ -308,7 +315,18 @@ impl<R: Runtime> Inbound<R> {
                 Ok(read) => self.decoder.filled(read),
                 Err(error) => return Err(error.to_string()),
             }
-        };
+        }
+    }
+
+    /// Tells the stranger why, if it still listens.
+    async fn refuse(&mut self, why: String) -> String {
+        let mut bytes = Vec::new();
+        frame::write_refused(&mut bytes, &why);
+        let _ = self.writer.write_all(&bytes).await;
+        why
+    }
+
+    async fn admit(&mut self, hello: Hello) -> Result<(Arc<Peer>, NodeKey, u64), String> {
         let connection = self.shared.peers.next_connection();
         let mut bytes = Vec::new();
         let identity = &self.shared.peers.identity;
@@ -325,12 +343,7 @@ impl<R: Runtime> Inbound<R> {
                 self.shared.peers.reach(hello.from.id, &hello.address);
                 Ok((peer, hello.from, connection))
             }
-            Err(refusal) => {
-                let why = refusal.to_string();
-                frame::write_refused(&mut bytes, &why);
-                let _ = self.writer.write_all(&bytes).await;
-                Err(why)
-            }
+            Err(refusal) => Err(self.refuse(refusal.to_string()).await),
         }
     }
 
