@@ -1,0 +1,1 @@
+//! Drivers wired together in memory.
