@@ -1,5 +1,6 @@
 //! The task that runs one lane.
 
+use std::boxed::Box;
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -10,14 +11,13 @@ use std::task::Poll;
 use super::away::Back;
 use super::clock;
 use super::entity_host::{EntityHost, Owed, Ran};
-use super::events::Event;
 use super::inbox::{ArrivalItem, ReceiptItem, TellItem, Waiting};
 use super::outgate::Outgate;
 use super::runtime::{Runtime, yield_now};
 use crate::entity::host::Cell;
-use crate::entity::{Entity, Protocol, Wire};
+use crate::entity::{Entity, Fate, Reason, Wire};
 use crate::id::ShardId;
-use crate::region::lane::{Arrival, Lane, LaneHost, Next, Order, Tell};
+use crate::region::lane::{Arrival, Lane, LaneHost, Order, Tell};
 use crate::time::{Duration, Instant};
 
 /// The clock is read again after so many handlers.
@@ -78,6 +78,8 @@ pub(super) struct LaneTask<M, H> {
     live_until: Instant,
     /// Shards whose load callers must hear of.
     touched: BTreeSet<ShardId>,
+    /// Messages in streams, as last published.
+    kept: usize,
 }
 
 impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
@@ -90,6 +92,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             suspicious: 0,
             live_until: Instant::ZERO,
             touched: BTreeSet::new(),
+            kept: 0,
         }
     }
 
@@ -113,8 +116,8 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             }
             self.core.flush(&mut self.host);
             self.publish(door);
-            if self.host.out().shared.has_left() {
-                return;
+            if self.host.out().shared.is_stopped() {
+                return self.abandon(door);
             }
             if worked {
                 yield_now().await;
@@ -135,13 +138,12 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
                 if bell.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(());
                 }
-                match &mut alarm {
-                    Some((_, sleep)) if sleep.as_mut().poll(cx).is_ready() => {
-                        alarm = None;
-                        Poll::Ready(())
-                    }
-                    _ => Poll::Pending,
+                let rung = alarm.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
+                if rung {
+                    alarm = None;
+                    return Poll::Ready(());
                 }
+                Poll::Pending
             })
             .await;
         }
@@ -258,6 +260,17 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         }
     }
 
+    /// The node stops: whatever is kept here gets its last fate, and whatever still comes is refused.
+    fn abandon(&mut self, door: &super::inbox::LaneDoor<M>) {
+        self.core.abandon(self.now, &mut self.host);
+        self.settle();
+        let mut rest = Waiting::default();
+        door.swap(&mut rest);
+        for item in rest.tells {
+            self.host.undelivered(&item.id, item.message, Fate::NotRun(Reason::Stopping));
+        }
+    }
+
     /// Before every handler: has the session ended? Every 16 handlers: what time is it?
     #[inline]
     fn tick(&mut self) {
@@ -291,6 +304,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         }
         let lanes = self.core.config().lanes.get();
         let mut loads = std::vec::Vec::with_capacity(self.touched.len());
+        let before = self.kept;
         for shard in mem::take(&mut self.touched) {
             let kept = u32::try_from(self.core.unsettled(shard)).unwrap_or(u32::MAX);
             let link_full = match self.core.route(shard) {
@@ -303,6 +317,8 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             }
             loads.push(((shard.0 / lanes) as usize, kept, link_full));
         }
+        self.kept = self.core.kept();
+        self.host.out().shared.keep(before, self.kept);
         door.publish(loads);
     }
 }

@@ -62,9 +62,17 @@ impl<M: Wire> Outgate<M> {
         count(&self.shared.tallies.sent, 1);
         let peer = Arc::clone(self.peer(to));
         peer.bulk(to, |out| {
-            codec::encode_data(out, head.key, head.token, head.attempt, head.seq, head.first, head.ask, id.as_str(), |out| {
-                body.encode(out)
-            });
+            codec::encode_data(
+                out,
+                head.key,
+                head.token,
+                head.attempt,
+                head.seq,
+                head.first,
+                head.ask,
+                id.as_str(),
+                |out| body.encode(out),
+            );
         });
     }
 

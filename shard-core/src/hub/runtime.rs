@@ -1,10 +1,12 @@
 //! What an executor's adapter supplies: spawn, sleep, sockets. Nothing else of the system is written twice.
 
+use std::boxed::Box;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
+use std::vec::Vec;
 
 /// An executor with a network. Cloned freely; every method is cheap.
 pub trait Runtime: Clone + Send + Sync + 'static {

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::string::String;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
 use std::vec::Vec;
@@ -81,7 +81,11 @@ pub(super) fn count(tally: &AtomicU64, by: u64) {
 /// What control hears from the rest of the node.
 pub(super) enum ToControl {
     Input(node::Input),
-    Register { kind: KindReport, lanes: u32, strategy: Box<dyn AllocationStrategy> },
+    Register {
+        kind: KindReport,
+        lanes: u32,
+        strategy: Box<dyn AllocationStrategy>,
+    },
     /// Stop at once, without handing over.
     Stop,
 }
@@ -150,6 +154,9 @@ pub(super) struct Shared {
     doors: RwLock<BTreeMap<Kind, Arc<dyn Door>>>,
     references: RwLock<BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>>,
     spawn: Box<dyn Fn(Boxed<()>) + Send + Sync>,
+    stopped: AtomicBool,
+    /// Messages of this node's callers that lanes keep in streams.
+    kept: AtomicUsize,
 }
 
 impl Shared {
@@ -176,6 +183,8 @@ impl Shared {
             doors: RwLock::new(BTreeMap::new()),
             references: RwLock::new(BTreeMap::new()),
             spawn,
+            stopped: AtomicBool::new(false),
+            kept: AtomicUsize::new(0),
         }
     }
 
@@ -186,6 +195,31 @@ impl Shared {
 
     pub(super) fn input(&self, input: node::Input) {
         self.tell_control(ToControl::Input(input));
+    }
+
+    /// Every task of the node is to end.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.tell_control(ToControl::Stop);
+        self.alarm_bell.ring();
+        self.each_door(|door| door.close(Reason::Stopping));
+        for peer in self.peers.all() {
+            peer.bell.ring();
+        }
+        self.stand(|standing| standing.left = true);
+        self.events.close();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(super) fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn keep(&self, before: usize, after: usize) {
+        self.kept.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }
 
     pub(super) fn spawn(&self, task: Boxed<()>) {

@@ -26,6 +26,8 @@
 mod incoming;
 mod outgoing;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 pub use incoming::{Incoming, IncomingOutput, Verdict};
 pub use outgoing::{Bound, Full, GivenBack, Outgoing, OutgoingInput, OutgoingOutput};

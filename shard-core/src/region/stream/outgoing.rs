@@ -401,6 +401,21 @@ impl<E, B> Outgoing<E, B> {
         }
     }
 
+    /// The process is about to end: everything unsettled or unanswered gets its last fate.
+    pub fn abandon(&mut self, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        loop {
+            let sent = self.unsettled.any_sent();
+            let Some(entry) = self.unsettled.remove(0) else { break };
+            let seq = entry.seq;
+            self.fated.push(entry);
+            out.emit(if sent { OutgoingOutput::InDoubt { seq } } else { OutgoingOutput::Unavailable { seq } });
+        }
+        for (_, entry) in core::mem::take(&mut self.awaiting) {
+            out.emit(OutgoingOutput::InDoubt { seq: entry.seq });
+            self.fated.push(entry);
+        }
+    }
+
     fn take_number(&mut self) -> u64 {
         self.next_seq += 1;
         self.next_seq - 1
@@ -441,6 +456,7 @@ impl<E, B> Outgoing<E, B> {
         self.route = Some(Route { node: home.node, token: home.token, over: false });
         (self.first, self.held, self.newer) = (None, false, None);
         self.ask_at = now + self.config.ask_every;
+        self.declare_fates(now, out);
         if home.node == self.me {
             self.phase = Phase::Local;
             out.emit(OutgoingOutput::OpenLocal { token: home.token });

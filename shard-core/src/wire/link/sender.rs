@@ -100,6 +100,12 @@ impl<U: Unit> LinkSender<U> {
         self.peer
     }
 
+    /// Says whom the next units are for, and whether this link can be to that process. Units are put on a link only
+    /// while it can: if another life of the node answers, they come back as unsent.
+    pub fn aim(&mut self, node: NodeKey) -> bool {
+        *self.peer.get_or_insert(node) == node
+    }
+
     /// The present connection.
     #[must_use]
     pub fn connection(&self) -> Option<u64> {
