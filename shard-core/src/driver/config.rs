@@ -54,7 +54,7 @@ impl TypeConfig {
             mailbox: 4_096,
             timers: 65_536,
             rest: Duration::from_millis(100),
-            rest_max: Duration::from_secs(30),
+            rest_max: Duration::from_secs(10),
             stream: StreamConfig::default(),
         }
     }

@@ -2,8 +2,7 @@
 
 use alloc::string::String;
 
-use crate::collections::EntityId;
-use crate::entity::{Fate, Reason, StopReason};
+use crate::entity::{EntityId, Fate, Reason, StopReason};
 use crate::id::{Kind, NodeKey, ShardKey, Slot, Term, Token};
 use crate::machine::Notice;
 use crate::node::Peer;

@@ -7,8 +7,7 @@ use core::mem;
 
 use super::region::{Region, Stage};
 use super::{Event, Host, Seat, TypeConfig};
-use crate::collections::EntityId;
-use crate::entity::{Reason, Refused};
+use crate::entity::{EntityId, Reason, Refused};
 use crate::hash;
 use crate::id::{Kind, NodeKey, ShardKey, Token};
 use crate::machine::{Fixed, Rules};
@@ -192,13 +191,7 @@ impl<M> Driver<M> {
     }
 
     /// A receipt came that `from` sent with [`Host::receipt`].
-    pub fn receipt(
-        &mut self,
-        now: Instant,
-        from: NodeKey,
-        receipt: Receipt<'_>,
-        host: &mut (impl Host<M> + ?Sized),
-    ) {
+    pub fn receipt(&mut self, now: Instant, from: NodeKey, receipt: Receipt<'_>, host: &mut (impl Host<M> + ?Sized)) {
         let (Receipt::Taken { key, .. }
         | Receipt::Closed { key, .. }
         | Receipt::Refuse { key, .. }
@@ -435,6 +428,10 @@ impl<M> Driver<M> {
                 }
                 Output::Farewell => {
                     self.left = true;
+                    let inbox = &mut self.inbox;
+                    for region in &mut self.regions {
+                        region.each_lane(inbox, host, |lane, stage| lane.abandon(now, stage));
+                    }
                     host.event(Event::Farewell);
                 }
                 Output::Notice(notice) => host.event(Event::Notice(notice)),
@@ -445,9 +442,7 @@ impl<M> Driver<M> {
 
     /// An order for the lane of the shard that it names.
     fn order(&mut self, now: Instant, kind: Kind, order: Order, host: &mut (impl Host<M> + ?Sized)) {
-        let (Order::Own { shard, .. } | Order::Drain { shard, .. } | Order::Home { shard, .. }) = order else {
-            return self.order_all(now, Some(kind), order, host);
-        };
+        let Some(shard) = order.shard() else { return self.order_all(now, Some(kind), order, host) };
         let Some(lane) = self.lane_of(ShardKey { kind, shard }) else { return };
         let Some(region) = self.regions.iter_mut().find(|region| region.kind == kind) else { return };
         let Region { lanes, awake, awake_max, .. } = region;

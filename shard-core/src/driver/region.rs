@@ -5,8 +5,7 @@ use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 use super::{Event, Host, Seat};
-use crate::collections::EntityId;
-use crate::entity::{Fate, Reason, StopReason};
+use crate::entity::{EntityId, Fate, Reason, StopReason};
 use crate::hash::{self, ShardHash};
 use crate::id::{Kind, NodeKey, ShardId, ShardKey, Slot, Token};
 use crate::machine::Notice;

@@ -1,6 +1,5 @@
 //! The entities of an engine: cells, turns and hooks, and what they owe the driver.
 
-use alloc::borrow::ToOwned;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::{String, ToString};
@@ -12,10 +11,11 @@ use core::task::{Context, Poll, Waker};
 
 use super::Outside;
 use super::stage::{Stage, Turned, place};
-use crate::collections::EntityId;
 use crate::driver::{Event, Host, Seat};
 use crate::entity::host::{Cell, End, Tenure, Wishes, started, stopping, turn};
-use crate::entity::{Entity, Failure, Fate, Guard, Identity, Panicked, Protocol, Reason, Services, StopReason};
+use crate::entity::{
+    Entity, EntityId, Failure, Fate, Guard, Identity, Panicked, Protocol, Reason, Services, StopReason,
+};
 use crate::id::{Kind, NodeKey, ShardId, Slot};
 use crate::node::Peer;
 use crate::region::lane::{DataHead, Life, Next, Receipt};
@@ -325,7 +325,7 @@ impl<E: Entity, O> Cast<E, O> {
         match self.tenures.get(&life.shard) {
             Some(tenure) if tenure.token() == life.token => Arc::clone(tenure),
             _ => {
-                let services = self.services.to_owned();
+                let services = Arc::clone(&self.services);
                 let tenure = Arc::new(Tenure::new(self.name, life.shard, life.token, services));
                 self.tenures.insert(life.shard, Arc::clone(&tenure));
                 tenure
@@ -336,8 +336,7 @@ impl<E: Entity, O> Cast<E, O> {
 
 impl<E: Entity, O: Outside<E::Message>> Host<E::Message> for Cast<E, O> {
     fn start(&mut self, seat: Seat, life: Life) {
-        let id = life.id.as_str().into();
-        let identity = Identity::new(self.tenure(&life), id, u64::from(life.activation));
+        let identity = Identity::new(self.tenure(&life), life.id, u64::from(life.activation));
         self.put(seat.slot, Seated::Empty);
         let hook = (self.first_hook)(identity);
         self.begin(seat.slot, hook, After::Start);

@@ -3,8 +3,7 @@
 use alloc::string::String;
 
 use super::super::Event;
-use crate::collections::EntityId;
-use crate::entity::{Fate, Reason};
+use crate::entity::{EntityId, Fate, Reason};
 use crate::id::NodeKey;
 use crate::node::Peer;
 use crate::region::lane::{DataHead, Receipt};
