@@ -1,1 +1,262 @@
-//! (in work)
+//! Who reigns: voters lend one node at a time a short reign, and take it back by the clock.
+//!
+//! A static set of one, three or five voters replaces a consensus log. Each voter lends the reign to one candidate for T_v; a
+//! candidate that a majority of them lent it to reigns for T_c from when it *asked*. T_v is longer than T_c by the worst
+//! ratio of two clocks, so a voter is free only after the reign that it lent has surely ended. Nothing is written to disk: a
+//! voter that restarts says nothing for Q, by when every reign it may have forgotten is over.
+//!
+//! # Promises
+//! - **Disjoint reigns** (I2): at any real moment [`Election::reigning`] names a term on one node at most, whatever the
+//!   network, pauses and restarts do, as long as each clock's *rate* stays within rho.
+//! - **Contiguous reigns** (I5): a term is in force for one unbroken time and never comes back.
+//! - Of two reigns the later has the greater counter, as far as a majority of voters remembers, and no two share one.
+//! - Once the faults stop: one election, and no further ones. A restarted voter, or one that was cut off, deposes nobody
+//!   (L1, L2, L3).
+//!
+//! # Parts
+//! [`Voter`] decides about one vote; [`Campaign`] is this node's own candidacy; [`Election`] joins them and is the machine. It
+//! costs 2 (v - 1) / R messages per second in the whole cluster, and nothing on nodes that neither vote nor reign.
+//!
+//! May import: wire, machine and the ground floor.
+
+mod campaign;
+mod config;
+mod seat;
+mod voter;
+
+#[cfg(test)]
+mod tests;
+
+pub use campaign::{Campaign, Rounds};
+pub use config::{ElectionConfig, ElectionConfigError};
+pub use voter::{Answer, Voter};
+
+use crate::id::{NodeId, NodeKey, Term};
+use crate::machine::{Fixed, Machine, Notice, Outbox, Rule};
+use crate::time::Instant;
+use crate::wire::Control;
+use seat::Seat;
+
+/// No honest counter comes near: wall time in milliseconds passes it in a hundred million years. A frame that names a
+/// greater one would use the counters up, so it is dropped.
+const COUNTER_MAX: u64 = 1 << 62;
+
+/// One node's part in the election of coordinators.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Election {
+    config: Fixed<ElectionConfig>,
+    /// The greatest counter this node has heard of.
+    seen: u64,
+    /// None: this node doesn't vote, so it never campaigns either.
+    seat: Option<Seat>,
+}
+
+/// What an [`Election`] hears.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ElectionInput {
+    /// The answer to [`ElectionOutput::NeedWall`].
+    Start {
+        /// Milliseconds since 1970, or zero if the host knows no wall time. It orders reigns across a restart of the whole
+        /// cluster and carries no other weight.
+        wall: u64,
+    },
+    /// A frame came. The lease messages, `WhoReigns`, `Reign`, `Announce` and `Nack` are of interest; others are ignored.
+    Heard {
+        /// Who sent it, as the connection was authenticated.
+        from: NodeKey,
+        /// The frame.
+        message: Control,
+    },
+    /// A region reported a token with this counter that this reign did not grant. If it is not below this node's own, the
+    /// reign ends and a new term is sought at once, so that what it grants next is greater.
+    LearnedCounter(u64),
+    /// Give up the reign or candidacy, and don't campaign again for three leases.
+    StepDown,
+}
+
+/// What an [`Election`] orders. Emitted in the order in which it must happen: `Lost` before the `Release` frames of its term.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ElectionOutput {
+    /// Send this frame. It may be lost. A [`Control::Release`] with `reigned` goes out only when what the reign kept alive on
+    /// this node has stopped; dropping it instead costs time only.
+    Send {
+        /// To whom.
+        to: NodeId,
+        /// The frame.
+        message: Control,
+    },
+    /// Answer with [`ElectionInput::Start`]; unanswered, it is asked again.
+    NeedWall,
+    /// This node reigns from now on.
+    Elected {
+        /// The reign.
+        term: Term,
+    },
+    /// The reign is over: forget everything that was decided under it.
+    Lost {
+        /// The reign.
+        term: Term,
+    },
+    /// For the operator.
+    Notice(Notice),
+}
+
+impl Election {
+    /// A node that starts now and remembers nothing.
+    #[must_use]
+    pub fn new(now: Instant, config: Fixed<ElectionConfig>) -> Self {
+        let seat = config.rank(config.me().id).map(|_| Seat::new(now, &config));
+        Self { config, seen: 0, seat }
+    }
+
+    /// The term under which this node reigns at `now`, if it does. O(1).
+    #[must_use]
+    pub fn reigning(&self, now: Instant) -> Option<Term> {
+        match self.campaign() {
+            Some(Campaign::Reigning { term, valid_until, .. }) if now < *valid_until => Some(*term),
+            _ => None,
+        }
+    }
+
+    /// When this node's reign ends unless it is renewed; none if it doesn't reign.
+    #[must_use]
+    pub fn valid_until(&self) -> Option<Instant> {
+        match self.campaign() {
+            Some(Campaign::Reigning { valid_until, .. }) => Some(*valid_until),
+            _ => None,
+        }
+    }
+
+    /// This node's vote, if it is a voter.
+    #[must_use]
+    pub fn voter(&self) -> Option<&Voter> {
+        self.seat.as_ref().map(|seat| &seat.voter)
+    }
+
+    /// This node's candidacy, if it is a voter.
+    #[must_use]
+    pub fn campaign(&self) -> Option<&Campaign> {
+        self.seat.as_ref().map(|seat| &seat.campaign)
+    }
+
+    /// What it was built with.
+    #[must_use]
+    pub fn config(&self) -> &ElectionConfig {
+        &self.config
+    }
+
+    /// Shows every instant that is stored, for a simulator or model checker to shift.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn each_instant(&mut self, f: &mut dyn FnMut(&mut Instant)) {
+        if let Some(seat) = &mut self.seat {
+            seat.voter.each_instant(f);
+            seat.campaign.each_instant(f);
+        }
+    }
+
+    /// Remembers a counter, so that this node's next term is greater; false if no honest node can have sent it.
+    fn learn(&mut self, counter: u64) -> bool {
+        let honest = counter <= COUNTER_MAX;
+        if honest {
+            self.seen = self.seen.max(counter);
+        }
+        honest
+    }
+
+    fn started(&mut self, now: Instant, wall: u64, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
+        let Some(seat) = &mut self.seat else { return };
+        // A vote given since the question was asked has put the campaign off.
+        if !matches!(seat.campaign, Campaign::Asked { .. }) {
+            return;
+        }
+        self.seen = (self.seen + 1).max(wall.min(COUNTER_MAX));
+        seat.begin_candidacy(now, self.seen, &self.config, out);
+    }
+
+    fn heard(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        message: Control,
+        out: &mut (impl Outbox<ElectionOutput> + ?Sized),
+    ) {
+        if let Some(term) = term_named(&message)
+            && !self.learn(term.counter)
+        {
+            out.emit(ElectionOutput::Notice(Notice::Garbled { what: "a counter out of all reason" }));
+            return;
+        }
+        let Some(seat) = &mut self.seat else { return };
+        let config = &*self.config;
+        match message {
+            Control::LeaseRequest { term, .. } | Control::Release { term, .. } if term.node != from => {
+                out.emit(ElectionOutput::Notice(Notice::NotYours { from }));
+            }
+            Control::LeaseRefused { .. } if config.rank(from.id).is_none() => {
+                out.emit(ElectionOutput::Notice(Notice::NotYours { from }));
+            }
+            Control::LeaseRequest { term, round } => seat.requested(now, from, term, round, config, out),
+            Control::Release { term, reigned } => seat.released(now, term, reigned, config),
+            Control::LeaseGranted { term, round } => seat.granted(now, from, term, round, config, out),
+            Control::LeaseRefused { term, promised } => seat.refused(now, term, promised, config, out),
+            Control::Nack { max_term } => seat.nacked(now, max_term, config, out),
+            Control::WhoReigns => seat.who_reigns(now, from, out),
+            _ => {}
+        }
+    }
+}
+
+/// The greatest term that a frame teaches.
+fn term_named(message: &Control) -> Option<Term> {
+    match message {
+        Control::LeaseRequest { term, .. }
+        | Control::Release { term, .. }
+        | Control::Reign { term, .. }
+        | Control::Announce { term }
+        | Control::LeaseRefused { promised: term, .. }
+        | Control::Nack { max_term: term } => Some(*term),
+        _ => None,
+    }
+}
+
+impl Machine for Election {
+    type Input = ElectionInput;
+    type Output = ElectionOutput;
+
+    fn handle(&mut self, now: Instant, input: ElectionInput, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
+        if let Some(seat) = &mut self.seat
+            && self.config.on(Rule::AdvanceFirst)
+        {
+            seat.advance(now, &self.config, out);
+        }
+        match input {
+            ElectionInput::Start { wall } => self.started(now, wall, out),
+            ElectionInput::Heard { from, message } => self.heard(now, from, message, out),
+            ElectionInput::LearnedCounter(counter) => {
+                if !self.learn(counter) {
+                    out.emit(ElectionOutput::Notice(Notice::Garbled { what: "a counter out of all reason" }));
+                } else if let Some(seat) = &mut self.seat {
+                    seat.outrun(now, counter, &self.config, out);
+                }
+            }
+            ElectionInput::StepDown => {
+                if let Some(seat) = &mut self.seat {
+                    seat.step_down(now, &self.config, out);
+                }
+            }
+        }
+    }
+
+    fn expire(&mut self, now: Instant, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
+        let Some(seat) = &mut self.seat else { return };
+        if now < seat.campaign.deadline(&self.config) {
+            return;
+        }
+        seat.advance(now, &self.config, out);
+        seat.act(now, &self.config, out);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.seat.as_ref().map(|seat| seat.campaign.deadline(&self.config))
+    }
+}

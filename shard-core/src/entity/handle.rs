@@ -156,14 +156,14 @@ where
     E::Message: Accepts<Q>,
     Q: Send,
 {
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` stores its arguments twice")]
     fn handle_deferred(
         &mut self,
         message: Q,
         reply: ReplyTo<Reply<Self, Q>>,
         ctx: &mut Context<'_, Self>,
     ) -> impl Future<Output = ()> + Send {
-        // `reply` is not moved until the answer is there, or the future would store it twice; made outside the block, the
-        // handler's future would be.
+        // Nor is `reply` moved before the answer is there, for the same reason.
         async move {
             let answer = self.handle(message, ctx).await;
             reply.send(answer);

@@ -152,8 +152,8 @@ pub async fn started<E: Entity>(mut cell: Box<Cell<E>>) -> Result<Box<Cell<E>>, 
 }
 
 /// Runs the handler of one message. The host then does what [`Cell::wishes`] says. Allocates nothing of its own.
+#[expect(clippy::manual_async_fn, reason = "an `async fn` stores its arguments twice")]
 pub fn turn<E: Entity>(mut cell: Box<Cell<E>>, message: E::Message) -> impl Future<Output = Box<Cell<E>>> + Send {
-    // A block, not an `async fn`, which would store the message once more.
     async move {
         let (entity, mut ctx) = cell.split();
         message.dispatch(entity, &mut ctx).await;

@@ -135,7 +135,8 @@ macro_rules! __protocol {
         where
             E: $crate::entity::Entity<Message = $name> $(+ $crate::entity::HandleDeferred<$message>)+,
         {
-            // A block, not an `async fn`, which would store the message once more.
+            // An `async fn` would store the message twice.
+            #[allow(clippy::manual_async_fn)]
             fn dispatch(
                 self,
                 entity: &mut E,

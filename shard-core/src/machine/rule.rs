@@ -101,6 +101,8 @@ rules! {
     LinkReset = "link-not-reset",
     /// K4: old frames are not resent to a new process.
     LinkForget = "link-resends-to-new-process",
+    /// K1: frames and acks of a former connection are dropped.
+    LinkConnection = "link-former-connection-accepted",
 }
 
 /// Which rules are on. All of them, unless the simulator switched one off.

@@ -4,7 +4,10 @@
 //! sent again by its sender's timer. [`Stream`] messages carry users' mail and ride the reliable [`link`]. May import the
 //! floors below: collections, machine, ground.
 
+#[cfg(feature = "wire")]
+pub mod codec;
 mod control;
+pub mod frame;
 pub mod link;
 mod stream;
 

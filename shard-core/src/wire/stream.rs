@@ -7,9 +7,9 @@ use alloc::{string::String, vec::Vec};
 
 use crate::id::{NodeKey, ShardKey, Token};
 
-/// One stream message, owned. [`StreamRef`] is the same, borrowed from a read buffer.
+/// One stream message with body `B` and entity name `E`. [`StreamRef`] is the same, borrowed from a read buffer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Stream<B> {
+pub enum Stream<B, E = String> {
     /// Mail for an entity.
     Data {
         /// The shard.
@@ -25,7 +25,7 @@ pub enum Stream<B> {
         /// The sender waits for a reply under this number.
         ask: bool,
         /// The entity.
-        entity: String,
+        entity: E,
         /// The message.
         body: B,
     },
@@ -95,5 +95,5 @@ pub enum ReplyFate<B> {
     Ended,
 }
 
-/// One stream message whose text and bytes are borrowed from a frame; `B` is what the body is to the decoder.
-pub type StreamRef<'a> = Stream<(u16, &'a [u8])>;
+/// One stream message whose text and bytes are borrowed from a frame; a body is its wire tag and its bytes.
+pub type StreamRef<'a> = Stream<(u16, &'a [u8]), &'a str>;

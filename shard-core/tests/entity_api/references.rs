@@ -167,7 +167,7 @@ fn an_ask_ends_at_its_limit_and_no_sooner() {
 #[test]
 fn an_answer_that_comes_with_the_deadline_counts() {
     let (counters, post) = post::<CounterMessage>(9);
-    let asked = counters.clone().within(Duration::from_millis(5)).ask("a", Get);
+    let asked = counters.within(Duration::from_millis(5)).ask("a", Get);
     post.pass(Duration::from_millis(5));
     Accepts::<Get>::unwrap(post.take()).unwrap().1.send(1);
     assert!(matches!(now(asked), Some(Ok(1))));

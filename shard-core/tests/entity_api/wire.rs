@@ -211,16 +211,18 @@ fn what_cannot_be_written_leaves_no_half_body() {
 
 /// The way back to the asking node: keeps what it was given.
 #[derive(Clone, Default)]
-struct Path(Arc<Mutex<Option<Result<Vec<u8>, AskFailure>>>>);
+struct Path(Arc<Mutex<Option<Answer>>>);
+
+type Answer = Result<Vec<u8>, AskFailure>;
 
 impl Path {
-    fn take(&self) -> Option<Result<Vec<u8>, AskFailure>> {
+    fn take(&self) -> Option<Answer> {
         self.0.lock().unwrap().take()
     }
 }
 
 impl ReplyPath for Path {
-    fn answer(self: Box<Self>, body: Result<Vec<u8>, AskFailure>) {
+    fn answer(self: Box<Self>, body: Answer) {
         assert!(self.0.lock().unwrap().replace(body).is_none(), "answered twice");
     }
 }

@@ -1,0 +1,150 @@
+//! The allocator machine ("A" in the protocol): its doors. What happens inside a reign stands in `reign.rs`.
+
+use alloc::{collections::BTreeSet, vec::Vec};
+
+use super::{AllocatorConfig, Input, Output, reign::Reign};
+use crate::{
+    id::{NodeKey, Term},
+    machine::{Fixed, Machine, Notice, Outbox, Rule},
+    time::{Instant, soonest},
+    wire::{Control, Heartbeat},
+};
+
+/// The book-keeping of one coordinator. Idle while this node does not reign.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Allocator {
+    pub(super) config: Fixed<AllocatorConfig>,
+    /// Whom to tell who reigns. At most one process per node id, besides what [`Input::Peers`] listed.
+    peers: BTreeSet<NodeKey>,
+    pub(super) reign: Option<Reign>,
+}
+
+impl Machine for Allocator {
+    type Input = Input;
+    type Output = Output;
+
+    fn handle(&mut self, now: Instant, input: Input, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if self.config.rules.on(Rule::AdvanceFirst)
+            && let Some(reign) = &mut self.reign
+        {
+            reign.advance(now, out);
+        }
+        match input {
+            Input::Elected { term } => self.elected(now, term, out),
+            Input::Lost { term } => {
+                if self.reign.as_ref().is_some_and(|reign| reign.term == term) {
+                    self.reign = None;
+                    out.emit(Output::Notice(Notice::ReignEnded { term }));
+                }
+            }
+            Input::Peers(nodes) => self.peers_are(nodes, out),
+            Input::Met { node } => self.met(node, out),
+            Input::Heard { from, message } => self.heard(now, from, message, out),
+            Input::Allocate { key, to } => {
+                if let Some(reign) = &mut self.reign {
+                    reign.allocate(now, key, to);
+                }
+            }
+            Input::Drain { key, within } => {
+                if let Some(reign) = &mut self.reign {
+                    reign.drain(now, key, within);
+                }
+            }
+        }
+    }
+
+    fn expire(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if let Some(reign) = &mut self.reign {
+            reign.advance(now, out);
+            reign.window_closes(now, out);
+            reign.flush(now, out);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let reign = self.reign.as_ref()?;
+        soonest(soonest(reign.window_deadline(), reign.flush_at), reign.expiry_deadline())
+    }
+}
+
+impl Allocator {
+    /// An allocator that does not reign and knows nobody.
+    #[must_use]
+    pub fn new(config: AllocatorConfig) -> Self {
+        Self { config: Fixed::new(config), peers: BTreeSet::new(), reign: None }
+    }
+
+    /// The edge into a reign: everything starts empty, every node known is told.
+    fn elected(&mut self, now: Instant, term: Term, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let me = self.config.me;
+        if term.node != me || self.reign.as_ref().is_some_and(|reign| reign.term >= term) {
+            return;
+        }
+        self.reign = Some(Reign::new(now, term, self.config.clone()));
+        let others = self.peers.iter().copied().filter(|node| *node != me);
+        for to in core::iter::once(me).chain(others) {
+            out.emit(Output::Send { to, message: Control::Announce { term } });
+        }
+    }
+
+    fn peers_are(&mut self, nodes: Vec<NodeKey>, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let before = core::mem::take(&mut self.peers);
+        self.peers.extend(nodes);
+        for node in self.peers.difference(&before) {
+            self.announce_to(*node, out);
+        }
+    }
+
+    fn met(&mut self, node: NodeKey, out: &mut (impl Outbox<Output> + ?Sized)) {
+        self.peers.retain(|known| known.id != node.id || *known == node);
+        self.peers.insert(node);
+        self.announce_to(node, out);
+    }
+
+    fn announce_to(&self, to: NodeKey, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if let Some(Reign { term, .. }) = self.reign {
+            out.emit(Output::Send { to, message: Control::Announce { term } });
+        }
+    }
+
+    fn heard(&mut self, now: Instant, from: NodeKey, message: Control, out: &mut (impl Outbox<Output> + ?Sized)) {
+        match message {
+            Control::Heartbeat(heartbeat) => self.heartbeat(now, from, heartbeat, out),
+            Control::Nack { max_term } => {
+                if let Some(reign) = &mut self.reign {
+                    reign.learn(max_term, out);
+                }
+            }
+            Control::Lookup { key } => {
+                if let Some(reign) = &mut self.reign {
+                    reign.lookup(now, from, key, out);
+                }
+            }
+            Control::WhoReigns => self.announce_to(from, out),
+            // The other messages are for voters, regions and lanes.
+            _ => {}
+        }
+    }
+
+    /// G2: only a heartbeat of this very term is a report made in this reign. An older one was sent before the election
+    /// and may describe what has been granted anew since.
+    fn heartbeat(&mut self, now: Instant, from: NodeKey, beat: Heartbeat, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let Some(reign) = &mut self.reign else { return };
+        if beat.term != reign.term && self.config.rules.on(Rule::HeartbeatTerm) {
+            reign.learn(beat.term, out);
+            if beat.term < reign.term {
+                out.emit(Output::Send { to: from, message: Control::Announce { term: reign.term } });
+            }
+            return;
+        }
+        reign.heartbeat(now, from, beat, out);
+    }
+
+    /// Visits every instant of the state, so that a model checker can shift them all.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
+        if let Some(reign) = &mut self.reign {
+            reign.each_instant(visit);
+        }
+    }
+}

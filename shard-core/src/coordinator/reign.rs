@@ -1,0 +1,467 @@
+//! One reign: the sessions registered in it. Their shards stand in `table.rs`.
+
+use alloc::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    vec::Vec,
+};
+
+use super::{
+    AllocatorConfig, Ending, Output,
+    member::{Member, farewell_ack},
+    table::Table,
+};
+use crate::{
+    id::{Kind, NodeKey, ShardKey, Term},
+    machine::{Fixed, Notice, Outbox, Rule},
+    time::{Duration, Instant},
+    wire::{Control, Directory, DirectoryEntry, Heartbeat, Owned},
+};
+
+/// Sessions that ended in this reign and are remembered. None can be forgotten safely while the reign lasts: a process
+/// may wake after any pause. So at this bound a new reign is asked for, which needs no memory of this one.
+const DEAD_MAX: usize = 65_536;
+/// Processes gone for good that the directory names, the latest ones. Whoever misses one keeps an idle link a bit longer.
+const GONE_MAX: usize = 1_024;
+/// Entity types in one cluster; further ones find no node that hosts them.
+const KINDS_MAX: usize = 4_096;
+/// The session number that stands for "never again": it left, or a newer process took its place.
+const FOR_EVER: u64 = u64::MAX;
+
+/// What one reign knows.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct Reign {
+    pub(super) config: Fixed<AllocatorConfig>,
+    pub(super) term: Term,
+    /// W after the election: what lived under former reigns is adopted or dead by then (L3).
+    window_until: Instant,
+    /// The quarantine is over.
+    opened: bool,
+    /// A counter not below ours is known: nothing is granted any more, a new term will come.
+    outdone: bool,
+    pub(super) members: BTreeMap<NodeKey, Member>,
+    /// When each member's session ends, soonest first: a thousand nodes must not be walked for every heartbeat.
+    expiries: BTreeSet<(Instant, NodeKey)>,
+    /// The last session that ended, of nodes that have none now.
+    dead: BTreeMap<NodeKey, u64>,
+    /// The shard counts in force: the first registration of the reign decides.
+    pub(super) kinds: BTreeMap<Kind, u32>,
+    pub(super) table: Table,
+    directory_version: u64,
+    gone: VecDeque<NodeKey>,
+    /// New commands wait for the next `expire`.
+    pub(super) flush_at: Option<Instant>,
+}
+
+/// What a heartbeat is worth, before its content is looked at.
+enum Standing {
+    /// The next one of a session known.
+    Next,
+    /// The first one of a session.
+    First,
+    /// Late or repeated.
+    Stale,
+    /// Of a session that is over.
+    Over,
+}
+
+impl Reign {
+    pub(super) fn new(now: Instant, term: Term, config: Fixed<AllocatorConfig>) -> Self {
+        let opened = config.alone || !config.rules.on(Rule::Quarantine);
+        Self {
+            window_until: now + wait(&config),
+            config,
+            term,
+            opened,
+            outdone: false,
+            members: BTreeMap::new(),
+            expiries: BTreeSet::new(),
+            dead: BTreeMap::new(),
+            kinds: BTreeMap::new(),
+            table: Table::default(),
+            directory_version: 1,
+            gone: VecDeque::new(),
+            flush_at: None,
+        }
+    }
+
+    /// A heartbeat of this very term.
+    pub(super) fn heartbeat(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        beat: Heartbeat,
+        out: &mut (impl Outbox<Output> + ?Sized),
+    ) {
+        if self.left(from, &beat) {
+            return self.send(from, Control::Ack(farewell_ack(self.term, &beat)), out);
+        }
+        match self.counts(from, &beat) {
+            Standing::Over => return self.refuse(from, beat.session, out),
+            Standing::Stale => return out.emit(Output::Notice(Notice::Repeated { from })),
+            Standing::Next => {
+                if let Some(key) = self.conflict(from, &beat) {
+                    // The session known is left alone: only its own end or W ends it.
+                    out.emit(Output::Notice(Notice::ConflictingClaim { from, key }));
+                    return self.refuse(from, beat.session, out);
+                }
+            }
+            Standing::First => {
+                if !self.admit(now, from, &beat, out) {
+                    return;
+                }
+            }
+        }
+        self.renew(now, from, beat, out);
+    }
+
+    /// Where a heartbeat stands among the sessions of its node.
+    fn counts(&self, from: NodeKey, beat: &Heartbeat) -> Standing {
+        let rules = self.config.rules;
+        // Dead sessions: commands of a session that expired may still be under way; the same session begun anew here
+        // would make them fit.
+        if rules.on(Rule::DeadSessions) && self.dead.get(&from).is_some_and(|dead| beat.session <= *dead) {
+            return Standing::Over;
+        }
+        let Some(member) = self.members.get(&from) else { return Standing::First };
+        if beat.session < member.session && rules.on(Rule::SessionGrows) {
+            Standing::Over
+        } else if beat.session != member.session {
+            Standing::First
+        } else if beat.sequence <= member.sequence && rules.on(Rule::SequenceGrows) {
+            Standing::Stale
+        } else {
+            Standing::Next
+        }
+    }
+
+    /// A shard that the heartbeat claims and the table gives to another node.
+    fn conflict(&self, from: NodeKey, beat: &Heartbeat) -> Option<ShardKey> {
+        let mut owned = beat.report.iter().flat_map(|report| &report.owned);
+        owned.find(|owned| self.table.owner(owned.key).is_some_and(|owner| owner != from)).map(|owned| owned.key)
+    }
+
+    /// Begins a session, or refuses to. Its shards are adopted by [`Reign::judge`].
+    fn admit(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        beat: &Heartbeat,
+        out: &mut (impl Outbox<Output> + ?Sized),
+    ) -> bool {
+        // The first heartbeat of a session always carries its report, and is sent again with it until it is acknowledged.
+        let Some(report) = &beat.report else {
+            out.emit(Output::Notice(Notice::Garbled { what: "first heartbeat without a report" }));
+            return false;
+        };
+        // A later session says that the one before is over, in the node's own words.
+        let replaced = self.members.contains_key(&from);
+        if replaced {
+            self.end(now, from, Ending::Lapsed, out);
+        }
+        // Adoption window: what is not reported by its end may be granted, so nobody may claim it later.
+        let late = !report.owned.is_empty() && now >= self.window_until && self.config.rules.on(Rule::AdoptionWindow);
+        let conflict = self.conflict(from, beat);
+        if late || conflict.is_some() {
+            if let Some(key) = conflict.filter(|_| !late) {
+                out.emit(Output::Notice(Notice::ConflictingClaim { from, key }));
+            }
+            self.bury(from, beat.session, out);
+            if replaced {
+                out.emit(Output::Gone { node: from });
+            }
+            self.refuse(from, beat.session, out);
+            return false;
+        }
+        // A node that lapsed under this reign may hear nothing of us: it is given nothing until an ack of ours arrives.
+        let lapsed = replaced || self.dead.remove(&from).is_some();
+        let ack_due = if lapsed { now } else { now + self.patience() };
+        self.members.insert(from, Member::new(beat, ack_due));
+        self.directory_version += 1;
+        self.replaces_older(from, out);
+        if !replaced {
+            out.emit(Output::Joined { node: from });
+        }
+        true
+    }
+
+    /// Counts a heartbeat: W starts anew, then what it says is taken in, then it is acknowledged.
+    fn renew(&mut self, now: Instant, from: NodeKey, beat: Heartbeat, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let expire_at = now + wait(&self.config);
+        let patience = self.patience();
+        let Some(member) = self.members.get_mut(&from) else { return };
+        self.expiries.remove(&(member.expire_at, from));
+        self.expiries.insert((expire_at, from));
+        member.expire_at = expire_at;
+        if member.address != beat.address {
+            member.address.clone_from(&beat.address);
+            self.directory_version += 1;
+        }
+        let obeyed = member.heard(now, patience, &beat);
+        let (version, directory) = (beat.report_version, beat.directory);
+        let (reported, leaving) = (beat.report.is_some(), member.leaving);
+        if let Some(report) = beat.report {
+            let news = version != member.report_version();
+            member.reported(version, report);
+            self.register_kinds(from, news, out);
+        }
+        // A heartbeat that says nothing new costs nothing per shard.
+        if reported || obeyed {
+            self.judge(now, from, out);
+        }
+        if reported || obeyed || leaving {
+            self.send_off(now, from);
+        }
+        if self.farewell(now, from, version, out) {
+            return;
+        }
+        self.acknowledge(from, directory, out);
+    }
+
+    fn acknowledge(&mut self, to: NodeKey, held: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let directory = (held < self.directory_version).then(|| self.directory());
+        let Some(member) = self.members.get_mut(&to) else { return };
+        member.urgent = false;
+        out.emit(Output::Send { to, message: Control::Ack(member.ack(self.term, directory)) });
+        for kind in &member.kinds {
+            let cluster = self.kinds.get(&kind.kind).copied().unwrap_or(kind.shards);
+            if cluster != kind.shards {
+                let (term, kind, node_shards) = (self.term, kind.kind, kind.shards);
+                out.emit(Output::Send { to, message: Control::KindRefused { term, kind, cluster, node_shards } });
+            }
+        }
+    }
+
+    /// The first count that is registered in the reign is in force; who disagrees hosts nothing of the type.
+    fn register_kinds(&mut self, from: NodeKey, news: bool, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let Some(member) = self.members.get(&from) else { return };
+        for kind in member.kinds.iter().filter(|kind| kind.shards > 0) {
+            if self.kinds.len() == KINDS_MAX && !self.kinds.contains_key(&kind.kind) {
+                out.emit(Output::Notice(Notice::BoundHit { what: "entity types" }));
+                continue;
+            }
+            let cluster = *self.kinds.entry(kind.kind).or_insert(kind.shards);
+            if cluster != kind.shards && news {
+                let (kind, node_shards) = (kind.kind, kind.shards);
+                out.emit(Output::Notice(Notice::ShardCountMismatch { node: from, kind, cluster, node_shards }));
+            }
+        }
+    }
+
+    /// Compares what the table gives a node with what the node reports.
+    fn judge(&mut self, now: Instant, from: NodeKey, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let Some(member) = self.members.get(&from) else { return };
+        let careful = self.config.rules.on(Rule::AppliedBeforeFree);
+        let mut dropped = Vec::new();
+        for key in &member.holds {
+            // Absent is not free: a grant may be on its way. Absent after the last command about it is.
+            let settled = self.table.last_command(*key) <= member.applied || !careful;
+            if member.claim(*key).is_none() && settled {
+                dropped.push(*key);
+            }
+        }
+        let claimed: Vec<Owned> = member.owned.iter().filter(|claim| self.table.news(claim)).copied().collect();
+        for claim in claimed {
+            if let Some(member) = self.members.get_mut(&from)
+                && self.table.owner(claim.key).is_none()
+            {
+                member.holds.insert(claim.key);
+                self.table.adopt(from, claim);
+            }
+            self.confirm(claim, out);
+        }
+        for key in dropped {
+            self.free(now, key, Ending::Dropped, out);
+        }
+    }
+
+    /// What a leaving node holds is drained, and what a node holds but may not host; a few at a time.
+    fn send_off(&mut self, now: Instant, from: NodeKey) {
+        const AT_ONCE: usize = 4;
+        let Some(member) = self.members.get(&from) else { return };
+        let (leaving, draining): (bool, usize) =
+            (member.leaving, member.holds.iter().filter(|key| self.table.draining(**key)).count());
+        let unwelcome = member.holds.iter().copied().filter(|key| !self.table.draining(*key));
+        let unwelcome = unwelcome.filter(|key| leaving || !self.hosts(from, *key));
+        let batch: Vec<_> = unwelcome.take(AT_ONCE.saturating_sub(draining)).collect();
+        for key in batch {
+            self.drain(now, key, self.config.timing.drain);
+        }
+    }
+
+    /// A leaving node that owns nothing any more is let go, for ever. Whether it was.
+    fn farewell(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        version: u64,
+        out: &mut (impl Outbox<Output> + ?Sized),
+    ) -> bool {
+        let Some(member) = self.members.get(&from) else { return false };
+        let empty = member.owned.is_empty() && member.holds.is_empty() && member.report_version() == version;
+        if !member.leaving || !empty {
+            return false;
+        }
+        let ack = member.ack(self.term, None);
+        self.end(now, from, Ending::Dropped, out);
+        self.bury_for_ever(from, out);
+        out.emit(Output::Gone { node: from });
+        self.send(from, Control::Ack(crate::wire::Ack { farewell: true, ..ack }), out);
+        true
+    }
+
+    /// Whether a heartbeat comes from a node that was let go and did not hear it. (A node that was replaced by a newer
+    /// process and wants to leave gets its wish as well.)
+    fn left(&self, from: NodeKey, beat: &Heartbeat) -> bool {
+        let empty = beat.report.as_ref().is_none_or(|report| report.owned.is_empty());
+        self.dead.get(&from) == Some(&FOR_EVER) && beat.leaving && empty
+    }
+
+    /// Sessions whose time is up end: L2 says that their nodes ended them before.
+    pub(super) fn advance(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let expired: Vec<_> = self.expiries.iter().take_while(|(at, _)| now >= *at).map(|(_, node)| *node).collect();
+        for node in expired {
+            let session = self.members.get(&node).map_or(0, |member| member.session);
+            self.end(now, node, Ending::Expired, out);
+            let same_id = self.members.range(every_life(node)).next().is_some();
+            if same_id {
+                self.bury_for_ever(node, out);
+            } else {
+                self.bury(node, session, out);
+            }
+            out.emit(Output::Gone { node });
+        }
+        // The rule that must not be: a drain that takes too long gives the shard to somebody else.
+        if !self.config.rules.on(Rule::NoForcedHandoff) {
+            for key in self.table.overdue(now) {
+                self.free(now, key, Ending::Dropped, out);
+            }
+        }
+    }
+
+    /// Removes a session and frees its shards.
+    fn end(&mut self, now: Instant, node: NodeKey, how: Ending, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let Some(member) = self.members.remove(&node) else { return };
+        self.expiries.remove(&(member.expire_at, node));
+        self.directory_version += 1;
+        for key in member.holds {
+            self.free(now, key, how, out);
+        }
+    }
+
+    fn bury(&mut self, node: NodeKey, session: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let last = self.dead.entry(node).or_insert(0);
+        *last = session.max(*last);
+        if self.dead.len() > DEAD_MAX && !self.outdone {
+            self.outdone = true;
+            out.emit(Output::Notice(Notice::BoundHit { what: "sessions ended in one reign" }));
+            out.emit(Output::LearnedCounter(self.term.counter));
+        }
+    }
+
+    fn bury_for_ever(&mut self, node: NodeKey, out: &mut (impl Outbox<Output> + ?Sized)) {
+        self.bury(node, FOR_EVER, out);
+        self.directory_version += 1;
+        if self.gone.len() == GONE_MAX {
+            self.gone.pop_front();
+        }
+        self.gone.push_back(node);
+    }
+
+    /// Former processes of the same node whose sessions have ended will not come back.
+    fn replaces_older(&mut self, node: NodeKey, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let ended = self.dead.range(every_life(node)).filter(|(former, dead)| **former != node && **dead != FOR_EVER);
+        let ended: Vec<_> = ended.map(|(former, _)| *former).collect();
+        for former in ended {
+            self.bury_for_ever(former, out);
+        }
+    }
+
+    fn refuse(&self, to: NodeKey, session: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
+        self.send(to, Control::Dead { term: self.term, session }, out);
+    }
+
+    pub(super) fn send(&self, to: NodeKey, message: Control, out: &mut (impl Outbox<Output> + ?Sized)) {
+        out.emit(Output::Send { to, message });
+    }
+
+    /// A counter not below ours is about: tokens of ours might not be greater than those before, so nothing is granted
+    /// until a new term is taken.
+    pub(super) fn learn(&mut self, term: Term, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if term != self.term && term.counter >= self.term.counter {
+            self.outdone = true;
+            out.emit(Output::LearnedCounter(term.counter));
+        }
+    }
+
+    /// The quarantine: before W is over, a shard that nobody reported may still be live under a former reign (L3).
+    pub(super) fn may_allocate(&self, now: Instant) -> bool {
+        !self.outdone && (self.opened || now >= self.window_until)
+    }
+
+    pub(super) fn window_closes(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if !self.opened && now >= self.window_until {
+            self.opened = true;
+            for key in self.table.homeless() {
+                out.emit(Output::Wanted { key, asker: self.table.first_asker(key) });
+            }
+        }
+    }
+
+    pub(super) fn window_deadline(&self) -> Option<Instant> {
+        (!self.opened).then_some(self.window_until)
+    }
+
+    pub(super) fn expiry_deadline(&self) -> Option<Instant> {
+        let sessions = self.expiries.first().map(|(at, _)| *at);
+        if self.config.rules.on(Rule::NoForcedHandoff) {
+            return sessions;
+        }
+        crate::time::soonest(sessions, self.table.next_overdue())
+    }
+
+    /// Sends the commands that came since the last flush, under the last heartbeat's number: that extends nothing.
+    pub(super) fn flush(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if self.flush_at.is_none_or(|at| now < at) {
+            return;
+        }
+        self.flush_at = None;
+        for (to, member) in &mut self.members {
+            if core::mem::take(&mut member.urgent) {
+                out.emit(Output::Send { to: *to, message: Control::Ack(member.ack(self.term, None)) });
+            }
+        }
+    }
+
+    pub(super) fn directory(&self) -> Directory {
+        let entry =
+            |(node, member): (&NodeKey, &Member)| DirectoryEntry { node: *node, address: member.address.clone() };
+        let mut gone: Vec<_> = self.gone.iter().copied().collect();
+        gone.sort_unstable();
+        Directory { version: self.directory_version, nodes: self.members.iter().map(entry).collect(), gone }
+    }
+
+    /// Without a new ack seen for that long, a node counts as deaf.
+    fn patience(&self) -> Duration {
+        self.config.timing.heartbeat * 3
+    }
+
+    #[cfg(any(test, feature = "sim"))]
+    pub(super) fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
+        visit(&mut self.window_until);
+        self.flush_at.iter_mut().for_each(&mut *visit);
+        self.members.values_mut().for_each(|member| member.each_instant(visit));
+        self.expiries = self.members.iter().map(|(node, member)| (member.expire_at, *node)).collect();
+        self.table.each_instant(visit);
+    }
+}
+
+/// W; only D if the drift factor is switched off.
+fn wait(config: &AllocatorConfig) -> Duration {
+    if config.rules.on(Rule::DriftFactor) { config.timing.wait } else { config.timing.session }
+}
+
+/// All processes of the node of `node`.
+fn every_life(node: NodeKey) -> core::ops::RangeInclusive<NodeKey> {
+    use crate::id::Incarnation;
+    NodeKey { incarnation: Incarnation(0), ..node }..=NodeKey { incarnation: Incarnation(u64::MAX), ..node }
+}

@@ -1,0 +1,7 @@
+//! Facts about elections. `bench` drives three voters by hand; `world` drives them at random.
+
+mod bench;
+mod facts;
+mod liveness;
+mod mutants;
+mod world;

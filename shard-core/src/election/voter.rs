@@ -1,0 +1,130 @@
+//! The voter: lends the reign to one node at a time, from memory alone.
+
+use crate::id::{NodeKey, Term};
+use crate::machine::Rule;
+use crate::time::Instant;
+
+use super::ElectionConfig;
+
+/// One voter's memory. Nothing of it outlives the process; the silence after a start stands in for what was forgotten.
+///
+/// ```text
+///            start                granted                  granted to the same node
+///   Silent ---------> Free ----------------------> Lent --------------------+
+///    (until            ^                            |  ^                     |
+///  silent_until)       +----------------------------+  +---------------------+
+///                        T_v passed, or Release of
+///                        the very term it is lent to
+/// ```
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Voter {
+    /// The term last granted; none below it is ever granted again.
+    promised: Term,
+    /// What was promised before: taken back if `promised` turns out never to have reigned (L2).
+    prev_promised: Term,
+    /// To whom the reign is lent. Always the node of `promised`.
+    hold: Option<Hold>,
+    silent_until: Instant,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Hold {
+    node: NodeKey,
+    until: Instant,
+}
+
+/// What a voter says to a request.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Answer {
+    /// Nothing: it started less than Q ago and may have forgotten a promise.
+    Silence,
+    /// Lent.
+    Granted {
+        /// By when the voter is free again, on its own clock.
+        until: Instant,
+    },
+    /// Not lent.
+    Refused {
+        /// The greatest term promised.
+        promised: Term,
+    },
+}
+
+impl Voter {
+    /// A voter that has just started and says nothing before `silent_until`.
+    #[must_use]
+    pub fn new(silent_until: Instant) -> Self {
+        // Less than any candidate's term: those begin at counter 1.
+        let none = Term::default();
+        Self { promised: none, prev_promised: none, hold: None, silent_until }
+    }
+
+    /// Lends the reign to `term`'s node for T_v from now, unless it is lent to another or a greater term was promised.
+    ///
+    /// A candidate whose counter equals the promised one but who is someone else is refused as well, however the two
+    /// terms compare: so no two reigns share a counter, and the tokens of a later reign are greater.
+    pub fn ask(&mut self, now: Instant, term: Term, config: &ElectionConfig) -> Answer {
+        if config.on(Rule::VoterSilence) && now < self.silent_until {
+            return Answer::Silence;
+        }
+        let passed = term < self.promised || (term.counter == self.promised.counter && term != self.promised);
+        let lent_to_another = self.hold.is_some_and(|hold| now < hold.until && hold.node != term.node);
+        if passed || lent_to_another {
+            return Answer::Refused { promised: self.promised };
+        }
+        if term != self.promised {
+            self.prev_promised = self.promised;
+            self.promised = term;
+        }
+        let until = now + config.lease();
+        self.hold = Some(Hold { node: term.node, until });
+        Answer::Granted { until }
+    }
+
+    /// Takes the reign back that `term`'s node gives up; says whether this voter was freed by it.
+    ///
+    /// Only the very term it is lent to frees a voter: a late release of a former candidacy says nothing about the present
+    /// one (rule `ReleaseTerm`). A term that never reigned takes its promise with it, else the failed candidate's counter
+    /// would lock a healthy coordinator out for the rest of its reign (L2, rule `RestorePromise`). Safe, because disjoint
+    /// reigns rest on `hold` alone.
+    pub fn release(&mut self, term: Term, reigned: bool, config: &ElectionConfig) -> bool {
+        let named = self.promised == term || !config.on(Rule::ReleaseTerm);
+        let freed = named && self.hold.take_if(|hold| hold.node == term.node).is_some();
+        if self.promised == term && !reigned && config.on(Rule::RestorePromise) {
+            self.promised = self.prev_promised;
+        }
+        freed
+    }
+
+    /// The term that the reign is lent to at `now`, if it is lent.
+    #[must_use]
+    pub fn holder(&self, now: Instant) -> Option<Term> {
+        self.hold.filter(|hold| now < hold.until).map(|_| self.promised)
+    }
+
+    /// The earliest moment at which this voter can lend to another than who has it now.
+    #[must_use]
+    pub fn free_at(&self, now: Instant) -> Instant {
+        self.hold.map_or(now, |hold| hold.until).max(now)
+    }
+
+    /// Whether the silence after the start is over.
+    #[must_use]
+    pub fn speaks(&self, now: Instant) -> bool {
+        now >= self.silent_until
+    }
+
+    /// Forgets a hold that has run out.
+    pub(super) fn forget(&mut self, now: Instant) {
+        self.hold.take_if(|hold| now >= hold.until);
+    }
+
+    /// Shows every instant that is stored, for a simulator or model checker to shift.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn each_instant(&mut self, f: &mut dyn FnMut(&mut Instant)) {
+        f(&mut self.silent_until);
+        if let Some(hold) = &mut self.hold {
+            f(&mut hold.until);
+        }
+    }
+}

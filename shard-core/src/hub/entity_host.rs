@@ -1,0 +1,390 @@
+//! The host of a lane whose type lives on this node: cells, turns and hooks.
+
+use std::boxed::Box;
+use std::collections::{BTreeMap, VecDeque};
+use std::future::Future;
+use std::string::ToString;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
+use std::vec::Vec;
+
+use super::away::{Away, Back, HookEnd, Leash, Place, Return, Returns, Work, poll_work};
+use super::events::Event;
+use super::outgate::Outgate;
+use super::shared::count;
+use crate::collections::EntityId;
+use crate::entity::host::{Cell, End, Tenure, started, stopping, turn};
+use crate::entity::{Entity, Fate, Identity, Reason, Services, StopReason, Wire};
+use crate::id::{NodeKey, ShardId, Slot, Token};
+use crate::machine::Notice;
+use crate::region::lane::{DataHead, LaneHost, Life, Next, Receipt};
+use crate::time::Instant;
+
+/// Makes entities.
+pub(super) type Factory<E> = Arc<dyn Fn(&Identity) -> E + Send + Sync>;
+
+/// What the lane is owed.
+pub(super) enum Owed<M> {
+    Started(Slot, bool),
+    Finished(Slot, Next),
+    Stopped(Slot),
+    Schedule(Slot, Instant, M),
+}
+
+/// How a turn that began at once went on.
+pub(super) enum Ran {
+    /// It ended, and the entity wants nothing.
+    Stays,
+    /// It waits, on the executor.
+    Waits,
+    /// It ended and the lane must act on it.
+    Wants(Next),
+}
+
+enum Seat<E: Entity> {
+    Empty,
+    Here(Box<Cell<E>>),
+    Away(Arc<Leash>),
+}
+
+/// How many awake entities of the type this node may have, and has.
+#[derive(Debug)]
+pub(super) struct Population {
+    pub(super) awake: AtomicUsize,
+    pub(super) cap: usize,
+}
+
+/// Places kept for reuse.
+const SPARE: usize = 64;
+
+pub(super) struct EntityHost<E: Entity, F, Mk> {
+    pub(super) out: Outgate<E::Message>,
+    pub(super) owed: VecDeque<Owed<E::Message>>,
+    pub(super) returns: Arc<Returns<E, F>>,
+    population: Arc<Population>,
+    factory: Factory<E>,
+    make: Mk,
+    spare: Vec<Place<F>>,
+    cells: Vec<(u32, Seat<E>)>,
+    /// Messages that entities want handled last.
+    lasts: BTreeMap<u32, E::Message>,
+    tenures: BTreeMap<ShardId, Arc<Tenure>>,
+}
+
+impl<E, F, Mk> EntityHost<E, F, Mk>
+where
+    E: Entity,
+    E::Message: Wire,
+    F: Future<Output = Box<Cell<E>>> + Send + 'static,
+    Mk: Fn(Box<Cell<E>>, E::Message) -> F,
+{
+    pub(super) fn new(out: Outgate<E::Message>, population: Arc<Population>, factory: Factory<E>, make: Mk) -> Self {
+        Self {
+            out,
+            owed: VecDeque::new(),
+            returns: Arc::default(),
+            population,
+            factory,
+            make,
+            spare: Vec::new(),
+            cells: Vec::new(),
+            lasts: BTreeMap::new(),
+            tenures: BTreeMap::new(),
+        }
+    }
+
+    /// Runs one handler as far as it goes without waiting. Allocates nothing if it does not wait.
+    #[inline]
+    pub(super) fn turn(&mut self, slot: Slot, message: E::Message) -> Ran {
+        let Some(cell) = self.take(slot) else { return Ran::Wants(Next::Failed) };
+        count(&self.out.shared.tallies.handled, 1);
+        let mut place: Place<F> = self.spare.pop().unwrap_or_else(|| Box::pin(None));
+        place.set(Some((self.make)(cell, message)));
+        let mut work = Work::<E, F>::Turn(place);
+        // The noop waker is right only because a future that waits goes to the executor, which polls it at once.
+        let polled = poll_work(&mut work, &mut Context::from_waker(Waker::noop()));
+        match polled {
+            Poll::Pending => {
+                self.send_away(slot, work);
+                Ran::Waits
+            }
+            Poll::Ready(end) => {
+                if let Work::Turn(mut place) = work {
+                    place.set(None);
+                    self.keep_place(place);
+                }
+                match end {
+                    Return::Turned(cell) => self.turned(slot, cell),
+                    Return::Panicked(panic) => {
+                        self.failed(slot, None, panic.to_string());
+                        Ran::Wants(Next::Failed)
+                    }
+                    Return::Hooked(_) | Return::Cancelled => Ran::Wants(Next::Failed),
+                }
+            }
+        }
+    }
+
+    /// An entity came back from the executor.
+    pub(super) fn came_back(&mut self, back: Back<E, F>) {
+        let Back { slot, end, place } = back;
+        if let Some(place) = place {
+            self.keep_place(place);
+        }
+        if !matches!(self.cells.get(slot.index as usize), Some((generation, Seat::Away(_))) if *generation == slot.generation)
+        {
+            return;
+        }
+        self.cells[slot.index as usize].1 = Seat::Empty;
+        match end {
+            Return::Turned(cell) => {
+                let next = match self.turned(slot, cell) {
+                    Ran::Wants(next) => next,
+                    Ran::Stays | Ran::Waits => Next::Stay,
+                };
+                self.owed.push_back(Owed::Finished(slot, next));
+            }
+            Return::Hooked(end) => self.hooked(slot, end),
+            Return::Panicked(panic) => {
+                self.failed(slot, None, panic.to_string());
+                // Whatever it was doing, one of these is what the lane waits for; it ignores the other two.
+                self.owed.push_back(Owed::Started(slot, false));
+                self.owed.push_back(Owed::Finished(slot, Next::Failed));
+                self.owed.push_back(Owed::Stopped(slot));
+            }
+            Return::Cancelled => self.owed.push_back(Owed::Stopped(slot)),
+        }
+    }
+
+    /// Does what the entity wished for in its turn, and puts it back.
+    fn turned(&mut self, slot: Slot, mut cell: Box<Cell<E>>) -> Ran {
+        if cell.wishes().is_empty() {
+            self.put(slot, Seat::Here(cell));
+            return Ran::Stays;
+        }
+        let mut wishes = cell.take_wishes();
+        for (at, message) in wishes.take_scheduled() {
+            self.owed.push_back(Owed::Schedule(slot, at, message));
+        }
+        let next = match wishes.end() {
+            None => {
+                self.put(slot, Seat::Here(cell));
+                return Ran::Stays;
+            }
+            Some(End::Restart) => {
+                let why = wishes.take_failure().map_or_else(Default::default, |failure| failure.to_string());
+                let id = cell.identity().id().clone();
+                drop(cell);
+                self.failed(slot, Some(id), why);
+                return Ran::Wants(Next::Failed);
+            }
+            Some(End::Passivate) => {
+                if let Some(last) = wishes.take_last() {
+                    self.lasts.insert(slot.index, last);
+                }
+                Next::Passivate
+            }
+            Some(End::Stop) => Next::Stop,
+        };
+        self.put(slot, Seat::Here(cell));
+        Ran::Wants(next)
+    }
+
+    fn hooked(&mut self, slot: Slot, end: HookEnd<E>) {
+        match end {
+            HookEnd::Started(Ok(mut cell)) => {
+                let mut wishes = cell.take_wishes();
+                for (at, message) in wishes.take_scheduled() {
+                    self.owed.push_back(Owed::Schedule(slot, at, message));
+                }
+                self.put(slot, Seat::Here(cell));
+                self.owed.push_back(Owed::Started(slot, true));
+            }
+            HookEnd::Started(Err(failure)) => {
+                self.failed(slot, None, failure.to_string());
+                self.owed.push_back(Owed::Started(slot, false));
+            }
+            HookEnd::Stopped => self.owed.push_back(Owed::Stopped(slot)),
+        }
+    }
+
+    fn failed(&mut self, slot: Slot, id: Option<EntityId>, why: std::string::String) {
+        self.lasts.remove(&slot.index);
+        let id = id.unwrap_or_else(|| EntityId::from(""));
+        self.out.shared.emit(Event::EntityFailed { entity_type: self.out.region.name, id, why });
+    }
+
+    /// Polls a hook once and sends it away if it waits.
+    fn hook(&mut self, slot: Slot, hook: super::away::HookFuture<E>) {
+        let mut work = Work::<E, F>::Hook(hook);
+        match poll_work(&mut work, &mut Context::from_waker(Waker::noop())) {
+            Poll::Pending => self.send_away(slot, work),
+            Poll::Ready(Return::Hooked(end)) => self.hooked(slot, end),
+            Poll::Ready(Return::Panicked(panic)) => {
+                self.failed(slot, None, panic.to_string());
+                self.owed.push_back(Owed::Started(slot, false));
+                self.owed.push_back(Owed::Stopped(slot));
+            }
+            Poll::Ready(_) => self.owed.push_back(Owed::Stopped(slot)),
+        }
+    }
+
+    fn send_away(&mut self, slot: Slot, work: Work<E, F>) {
+        let leash = Arc::new(Leash::default());
+        self.put(slot, Seat::Away(Arc::clone(&leash)));
+        let region = Arc::clone(&self.out.region);
+        let lane = self.out.lane as usize;
+        let ring = move || region.lanes[lane].bell.ring();
+        let away = Away { slot, work: Some(work), leash, returns: Arc::clone(&self.returns), ring };
+        self.out.shared.spawn(Box::pin(away));
+    }
+
+    fn take(&mut self, slot: Slot) -> Option<Box<Cell<E>>> {
+        let (generation, place) = self.cells.get_mut(slot.index as usize)?;
+        if *generation != slot.generation || !matches!(place, Seat::Here(_)) {
+            return None;
+        }
+        match std::mem::replace(place, Seat::Empty) {
+            Seat::Here(cell) => Some(cell),
+            _ => None,
+        }
+    }
+
+    fn put(&mut self, slot: Slot, place: Seat<E>) {
+        let at = slot.index as usize;
+        while self.cells.len() <= at {
+            self.cells.push((0, Seat::Empty));
+        }
+        self.cells[at] = (slot.generation, place);
+    }
+
+    fn keep_place(&mut self, place: Place<F>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(place);
+        }
+    }
+
+    fn tenure(&mut self, life: &Life) -> Arc<Tenure> {
+        if let Some(tenure) = self.tenures.get(&life.shard)
+            && tenure.token() == life.token
+        {
+            return Arc::clone(tenure);
+        }
+        let services: Arc<dyn Services> = Arc::clone(&self.out.shared) as Arc<dyn Services>;
+        let tenure = Arc::new(Tenure::new(self.out.region.name, life.shard, life.token, services));
+        self.tenures.insert(life.shard, Arc::clone(&tenure));
+        tenure
+    }
+}
+
+impl<E, F, Mk> LaneHost<E::Message> for EntityHost<E, F, Mk>
+where
+    E: Entity,
+    E::Message: Wire,
+    F: Future<Output = Box<Cell<E>>> + Send + 'static,
+    Mk: Fn(Box<Cell<E>>, E::Message) -> F,
+{
+    fn start(&mut self, slot: Slot, life: Life) {
+        count(&self.out.shared.tallies.entities_started, 1);
+        let identity = Identity::new(self.tenure(&life), life.id, u64::from(life.activation));
+        self.put(slot, Seat::Empty);
+        let factory = Arc::clone(&self.factory);
+        // The factory is the user's code: a panic in it must not take the lane down.
+        self.hook(
+            slot,
+            Box::pin(async move {
+                let entity = factory(&identity);
+                HookEnd::Started(started(Cell::new(entity, identity)).await)
+            }),
+        );
+    }
+
+    fn run(&mut self, slot: Slot, message: E::Message) {
+        match self.turn(slot, message) {
+            Ran::Stays => self.owed.push_back(Owed::Finished(slot, Next::Stay)),
+            Ran::Wants(next) => self.owed.push_back(Owed::Finished(slot, next)),
+            Ran::Waits => {}
+        }
+    }
+
+    fn stop(&mut self, slot: Slot, why: StopReason) {
+        let last = self.lasts.remove(&slot.index);
+        let Some(cell) = self.take(slot) else { return self.owed.push_back(Owed::Stopped(slot)) };
+        self.hook(
+            slot,
+            Box::pin(async move {
+                let cell = match last {
+                    Some(last) if why == StopReason::Asked => turn(cell, last).await,
+                    _ => cell,
+                };
+                drop(stopping(cell, why).await);
+                HookEnd::Stopped
+            }),
+        );
+    }
+
+    fn cancel(&mut self, slot: Slot) {
+        match self.cells.get(slot.index as usize) {
+            Some((generation, Seat::Away(leash))) if *generation == slot.generation => leash.cancel(),
+            _ => {
+                drop(self.take(slot));
+                self.owed.push_back(Owed::Stopped(slot));
+            }
+        }
+    }
+
+    fn discard(&mut self, slot: Slot) {
+        self.lasts.remove(&slot.index);
+        drop(self.take(slot));
+    }
+
+    fn weigh(&mut self, message: &E::Message) -> Result<u32, Reason> {
+        self.out.weigh(message)
+    }
+
+    fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &E::Message) {
+        self.out.transmit(to, head, id, body);
+    }
+
+    fn receipt(&mut self, to: NodeKey, receipt: Receipt<'_>) {
+        self.out.receipt(to, &receipt);
+    }
+
+    fn lookup(&mut self, shard: ShardId) {
+        self.out.lookup(shard);
+    }
+
+    fn undelivered(&mut self, id: &EntityId, message: E::Message, fate: Fate) {
+        self.out.undelivered(id, message, fate);
+    }
+
+    fn owned(&mut self, shard: ShardId, token: Token) {
+        self.out.shard_gained(shard, token);
+    }
+
+    fn lost(&mut self, shard: ShardId) {
+        self.tenures.remove(&shard);
+        self.out.shard_lost(shard);
+    }
+
+    fn dropped(&mut self, shard: ShardId, token: Token) {
+        self.out.dropped(shard, token);
+    }
+
+    fn halted(&mut self) {
+        self.out.halted();
+    }
+
+    fn woke(&mut self) -> bool {
+        self.population.awake.fetch_add(1, Ordering::Relaxed) + 1 > self.population.cap
+    }
+
+    fn slept(&mut self) {
+        self.population.awake.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.out.notice(notice);
+    }
+}

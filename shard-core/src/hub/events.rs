@@ -1,0 +1,187 @@
+//! What happens on a node, for those who listen. Bounded: a slow listener is told how much it missed.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::string::String;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Poll, Waker};
+use std::vec::Vec;
+
+use crate::collections::EntityId;
+use crate::entity::Fate;
+use crate::id::{NodeKey, ShardId, Term, Token};
+use crate::machine::Notice;
+
+/// Something that happened on, or was learnt by, this node.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A process joined the cluster.
+    NodeUp(NodeKey),
+    /// A process left, or its session ended.
+    NodeGone(NodeKey),
+    /// This node's session began: it can own shards.
+    SessionGained,
+    /// This node's session ended before it was renewed; its shards were dropped, and with them all state in memory.
+    SessionLost,
+    /// This node began to reign.
+    ReignBegan(Term),
+    /// This node's reign ended.
+    ReignEnded(Term),
+    /// A shard came to this node.
+    ShardGained {
+        /// The type.
+        entity_type: &'static str,
+        /// The shard.
+        shard: ShardId,
+        /// The grant.
+        token: Token,
+    },
+    /// A shard left this node.
+    ShardLost {
+        /// The type.
+        entity_type: &'static str,
+        /// The shard.
+        shard: ShardId,
+    },
+    /// The cluster uses another number of shards for the type: this node hosts nothing of it.
+    ShardCountRefused {
+        /// The type.
+        entity_type: String,
+        /// What the cluster uses.
+        cluster: u32,
+        /// What this node registered.
+        node: u32,
+    },
+    /// A message of a caller on this node will not be answered for: it did not run, or may have run.
+    Undelivered {
+        /// The type.
+        entity_type: &'static str,
+        /// The entity.
+        id: EntityId,
+        /// The message's wire tag.
+        tag: u16,
+        /// What is known.
+        fate: Fate,
+    },
+    /// A handler panicked or asked for a restart.
+    EntityFailed {
+        /// The type.
+        entity_type: &'static str,
+        /// The entity.
+        id: EntityId,
+        /// What it said.
+        why: String,
+    },
+    /// A handler held its lane for longer than 5 ms. Types that do so belong off the lanes (`blocking`).
+    HandlerOverran {
+        /// The type.
+        entity_type: &'static str,
+        /// The entity.
+        id: EntityId,
+        /// How long.
+        took: std::time::Duration,
+    },
+    /// A connection was refused or dropped because of what it sent.
+    PeerRefused {
+        /// Where it came from.
+        address: String,
+        /// Why.
+        why: String,
+    },
+    /// A machine dropped or refused something.
+    Notice(Notice),
+    /// The listener was too slow and missed so many.
+    Missed(u64),
+}
+
+const BOUND: usize = 4_096;
+
+#[derive(Debug, Default)]
+struct Queue {
+    events: VecDeque<Event>,
+    missed: u64,
+    waker: Option<Waker>,
+    closed: bool,
+}
+
+/// All who listen.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    listeners: Mutex<Vec<Weak<Mutex<Queue>>>>,
+}
+
+impl Events {
+    pub(super) fn emit(&self, event: Event) {
+        let mut listeners = self.listeners.lock().unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|listener| {
+            let Some(queue) = listener.upgrade() else { return false };
+            let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            if queue.events.len() < BOUND {
+                queue.events.push_back(event.clone());
+            } else {
+                queue.missed += 1;
+            }
+            if let Some(waker) = queue.waker.take() {
+                waker.wake();
+            }
+            true
+        });
+    }
+
+    pub(super) fn listen(&self) -> EventStream {
+        let queue = Arc::new(Mutex::new(Queue::default()));
+        self.listeners.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&queue));
+        EventStream { queue }
+    }
+
+    pub(super) fn close(&self) {
+        for listener in self.listeners.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            if let Some(queue) = listener.upgrade() {
+                let mut queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+                queue.closed = true;
+                if let Some(waker) = queue.waker.take() {
+                    waker.wake();
+                }
+            }
+        }
+    }
+}
+
+/// A node's events from the moment it was asked for; at most 4,096 wait, more are counted as [`Event::Missed`].
+#[derive(Debug)]
+pub struct EventStream {
+    queue: Arc<Mutex<Queue>>,
+}
+
+impl EventStream {
+    /// The next event; `None` once the node has stopped.
+    pub async fn next(&mut self) -> Option<Event> {
+        poll_fn(|cx| {
+            let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(event) = queue.take() {
+                return Poll::Ready(Some(event));
+            }
+            if queue.closed {
+                return Poll::Ready(None);
+            }
+            queue.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// The next event, if one waits.
+    pub fn try_next(&mut self) -> Option<Event> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl Queue {
+    fn take(&mut self) -> Option<Event> {
+        if self.missed > 0 && self.events.is_empty() {
+            return Some(Event::Missed(std::mem::take(&mut self.missed)));
+        }
+        self.events.pop_front()
+    }
+}

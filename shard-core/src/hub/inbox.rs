@@ -1,0 +1,209 @@
+//! The door of one lane: callers and readers append, the lane takes all of it at once.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::vec::Vec;
+
+use super::bell::Bell;
+use crate::collections::EntityId;
+use crate::entity::{Bound, Reason};
+use crate::id::{NodeKey, ShardId, Token};
+use crate::region::lane::Order;
+use crate::time::Instant;
+
+/// One message of a caller on this node.
+#[derive(Debug)]
+pub(super) struct TellItem<M> {
+    pub(super) id: EntityId,
+    pub(super) hash: u64,
+    pub(super) shard: ShardId,
+    pub(super) message: M,
+    pub(super) deadline: Option<Instant>,
+}
+
+/// One message of another process's stream.
+#[derive(Debug)]
+pub(super) struct ArrivalItem<M> {
+    pub(super) from: NodeKey,
+    pub(super) shard: ShardId,
+    pub(super) token: Token,
+    pub(super) attempt: u32,
+    pub(super) seq: u64,
+    pub(super) first: bool,
+    pub(super) id: EntityId,
+    pub(super) hash: u64,
+    pub(super) body: Result<M, Reason>,
+}
+
+/// What an owner says about messages of this node.
+#[derive(Debug)]
+pub(super) enum ReceiptItem {
+    Taken { from: NodeKey, shard: ShardId, token: Token, upto: u64 },
+    Closed { from: NodeKey, shard: ShardId, token: Token, upto: u64, beyond: Vec<u64> },
+    Refuse { from: NodeKey, shard: ShardId, token: Token, attempt: u32, draining: bool, hint: Option<(NodeKey, Token)> },
+    Rejected { from: NodeKey, shard: ShardId, token: Token, seq: u64, reason: Reason },
+    Reply { from: NodeKey, shard: ShardId, seq: u64, answer: Option<Vec<u8>> },
+}
+
+/// All that waits for a lane.
+#[derive(Debug)]
+pub(super) struct Waiting<M> {
+    pub(super) tells: Vec<TellItem<M>>,
+    pub(super) arrivals: Vec<ArrivalItem<M>>,
+    pub(super) receipts: Vec<ReceiptItem>,
+    pub(super) orders: Vec<Order>,
+}
+
+impl<M> Default for Waiting<M> {
+    fn default() -> Self {
+        Self { tells: Vec::new(), arrivals: Vec::new(), receipts: Vec::new(), orders: Vec::new() }
+    }
+}
+
+impl<M> Waiting<M> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.tells.is_empty() && self.arrivals.is_empty() && self.receipts.is_empty() && self.orders.is_empty()
+    }
+}
+
+/// How much of this node's own mail a shard keeps: as the lane last said, and what was told to it since. Messages that came
+/// while the lane was at work are not counted until it is done, so the stream itself allows for twice the bound.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Load {
+    /// Messages kept in the shard's stream; zero for a shard that is served here.
+    pub(super) kept: u32,
+    /// The link to its owner is full.
+    pub(super) link_full: bool,
+}
+
+#[derive(Debug)]
+struct Inbox<M> {
+    waiting: Waiting<M>,
+    loads: Vec<Load>,
+    callers: Vec<Waker>,
+    /// Why nothing is taken any more.
+    closed: Option<Reason>,
+}
+
+/// The bounds that callers meet.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bounds {
+    /// Messages in one lane's inbox.
+    pub(super) lane: usize,
+    /// Messages kept for one shard that is not served here.
+    pub(super) shard: u32,
+}
+
+/// The door.
+#[repr(align(128))]
+#[derive(Debug)]
+pub(super) struct LaneDoor<M> {
+    inbox: Mutex<Inbox<M>>,
+    pub(super) bell: Bell,
+    bounds: Bounds,
+}
+
+impl<M> LaneDoor<M> {
+    pub(super) fn new(shards: usize, bounds: Bounds) -> Self {
+        let inbox = Inbox {
+            waiting: Waiting::default(),
+            loads: std::vec![Load::default(); shards],
+            callers: Vec::new(),
+            closed: None,
+        };
+        Self { inbox: Mutex::new(inbox), bell: Bell::default(), bounds }
+    }
+
+    /// Takes a caller's message, or says which bound it met. `at` is the shard's place in the lane.
+    pub(super) fn tell(&self, at: usize, item: TellItem<M>) -> Result<(), (M, Reason)> {
+        {
+            let mut inbox = self.lock();
+            if let Some(reason) = inbox.full(at, self.bounds) {
+                return Err((item.message, reason));
+            }
+            if inbox.loads[at].kept > 0 {
+                inbox.loads[at].kept += 1;
+            }
+            inbox.waiting.tells.push(item);
+        }
+        self.bell.ring();
+        Ok(())
+    }
+
+    /// Whether a message for that shard would be taken; else wakes `waker` when that may have changed.
+    pub(super) fn has_room(&self, at: usize, waker: &Waker) -> bool {
+        let mut inbox = self.lock();
+        let full = inbox.full(at, self.bounds).is_some() && inbox.closed.is_none();
+        if full {
+            inbox.callers.push(waker.clone());
+        }
+        !full
+    }
+
+    pub(super) fn arrive(&self, item: ArrivalItem<M>) {
+        self.lock().waiting.arrivals.push(item);
+        self.bell.ring();
+    }
+
+    pub(super) fn receipt(&self, item: ReceiptItem) {
+        self.lock().waiting.receipts.push(item);
+        self.bell.ring();
+    }
+
+    pub(super) fn order(&self, order: Order) {
+        self.lock().waiting.orders.push(order);
+        self.bell.ring();
+    }
+
+    /// Takes all that waits, giving `empty` (with its buffers) in exchange.
+    pub(super) fn swap(&self, empty: &mut Waiting<M>) {
+        let mut inbox = self.lock();
+        std::mem::swap(&mut inbox.waiting, empty);
+    }
+
+    /// Publishes what the lane keeps, after it worked off what it took, and wakes callers that waited for room.
+    pub(super) fn publish(&self, changed: impl IntoIterator<Item = (usize, u32, bool)>) {
+        let callers = {
+            let mut inbox = self.lock();
+            for (at, kept, link_full) in changed {
+                inbox.loads[at] = Load { kept, link_full };
+            }
+            std::mem::take(&mut inbox.callers)
+        };
+        callers.into_iter().for_each(Waker::wake);
+    }
+
+    /// From now on every caller is refused with `reason`.
+    pub(super) fn close(&self, reason: Reason) {
+        let callers = {
+            let mut inbox = self.lock();
+            inbox.closed = Some(reason);
+            std::mem::take(&mut inbox.callers)
+        };
+        callers.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn has_callers(&self) -> bool {
+        !self.lock().callers.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inbox<M>> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<M> Inbox<M> {
+    fn full(&self, at: usize, bounds: Bounds) -> Option<Reason> {
+        if self.closed.is_some() {
+            return self.closed;
+        }
+        if self.waiting.tells.len() >= bounds.lane {
+            return Some(Reason::Full(Bound::Lane));
+        }
+        let load = &self.loads[at];
+        if load.link_full {
+            return Some(Reason::Full(Bound::Link));
+        }
+        (load.kept >= bounds.shard).then_some(Reason::Full(Bound::Shard))
+    }
+}

@@ -1,0 +1,324 @@
+//! The task that runs one lane.
+
+use std::boxed::Box;
+use std::collections::BTreeSet;
+use std::future::{Future, poll_fn};
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use super::away::Back;
+use super::clock;
+use super::entity_host::{EntityHost, Owed, Ran};
+use super::inbox::{ArrivalItem, ReceiptItem, TellItem, Waiting};
+use super::outgate::Outgate;
+use super::runtime::{Runtime, yield_now};
+use crate::entity::host::Cell;
+use crate::entity::{Entity, Fate, Reason, Wire};
+use crate::id::ShardId;
+use crate::region::lane::{Arrival, Lane, LaneHost, Order, Tell};
+use crate::time::{Duration, Instant};
+
+/// The clock is read again after so many handlers.
+const CLOCK_EVERY: u32 = 16;
+/// Other tasks of the worker get a turn after so many messages.
+const YIELD_EVERY: u32 = 256;
+/// A handler that holds the lane longer than this is reported.
+const OVERRUN: Duration = Duration::from_millis(5);
+
+/// What a lane's loop needs of its host beyond the orders.
+pub(super) trait Turns<M>: LaneHost<M> + Send {
+    /// Runs a handler of an entity that the fast door found.
+    fn turn(&mut self, slot: crate::id::Slot, message: M) -> Ran;
+    /// Takes in what came back from the executor.
+    fn collect(&mut self);
+    /// What the lane is owed next.
+    fn owed(&mut self) -> Option<Owed<M>>;
+    /// The common part.
+    fn out(&mut self) -> &mut Outgate<M>;
+}
+
+impl<E, F, Mk> Turns<E::Message> for EntityHost<E, F, Mk>
+where
+    E: Entity,
+    E::Message: Wire,
+    F: Future<Output = Box<Cell<E>>> + Send + 'static,
+    Mk: Fn(Box<Cell<E>>, E::Message) -> F + Send,
+{
+    #[inline]
+    fn turn(&mut self, slot: crate::id::Slot, message: E::Message) -> Ran {
+        self.turn(slot, message)
+    }
+
+    fn collect(&mut self) {
+        let backs: std::vec::Vec<Back<E, F>> = mem::take(&mut *super::shared::lock(&self.returns));
+        for back in backs {
+            self.came_back(back);
+        }
+    }
+
+    fn owed(&mut self) -> Option<Owed<E::Message>> {
+        self.owed.pop_front()
+    }
+
+    fn out(&mut self) -> &mut Outgate<E::Message> {
+        &mut self.out
+    }
+}
+
+/// One lane with its host.
+pub(super) struct LaneTask<M, H> {
+    core: Lane<M>,
+    host: H,
+    now: Instant,
+    since_clock: u32,
+    /// A run of handlers took too long: each one is measured until none did for a while.
+    suspicious: u32,
+    live_until: Instant,
+    /// Shards whose load callers must hear of.
+    touched: BTreeSet<ShardId>,
+    /// Messages in streams, as last published.
+    kept: usize,
+}
+
+impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
+    pub(super) fn new(core: Lane<M>, host: H) -> Self {
+        Self {
+            core,
+            host,
+            now: clock::now(),
+            since_clock: 0,
+            suspicious: 0,
+            live_until: Instant::ZERO,
+            touched: BTreeSet::new(),
+            kept: 0,
+        }
+    }
+
+    /// Runs until the node stops.
+    pub(super) async fn run<R: Runtime>(mut self, runtime: R) {
+        let region = Arc::clone(&self.host.out().region);
+        let lane = self.host.out().lane as usize;
+        let door = &region.lanes[lane];
+        let mut batch = Waiting::default();
+        let mut alarm: Option<(Instant, Pin<Box<dyn Future<Output = ()> + Send>>)> = None;
+        loop {
+            door.swap(&mut batch);
+            self.look_at_the_clock();
+            self.host.collect();
+            self.settle();
+            let worked = !batch.is_empty();
+            self.work_off(&mut batch).await;
+            if self.core.deadline().is_some_and(|at| at <= self.now) {
+                self.core.expire(self.now, &mut self.host);
+                self.settle();
+            }
+            self.core.flush(&mut self.host);
+            self.publish(door);
+            if self.host.out().shared.is_stopped() {
+                return self.abandon(door);
+            }
+            if worked {
+                yield_now().await;
+                continue;
+            }
+            // Nothing to do: wait for the bell or the next deadline. An alarm that is early enough serves again.
+            let deadline = self.core.deadline();
+            match (deadline, &alarm) {
+                (Some(at), Some((set, _))) if *set <= at => {}
+                (Some(at), _) => {
+                    let span = at.since(self.now).max(Duration::from_millis(1));
+                    alarm = Some((at, Box::pin(runtime.sleep(span))));
+                }
+                (None, _) => {}
+            }
+            let mut bell = std::pin::pin!(door.bell.wait());
+            poll_fn(|cx| {
+                if bell.as_mut().poll(cx).is_ready() {
+                    return Poll::Ready(());
+                }
+                let rung = alarm.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
+                if rung {
+                    alarm = None;
+                    return Poll::Ready(());
+                }
+                Poll::Pending
+            })
+            .await;
+        }
+    }
+
+    /// Works off all that was taken. What owners say comes first: it makes room and completes asks; orders next; then mail.
+    async fn work_off(&mut self, batch: &mut Waiting<M>) {
+        for receipt in batch.receipts.drain(..) {
+            self.receipt(receipt);
+        }
+        for order in batch.orders.drain(..) {
+            if let Order::Home { shard, .. } = order {
+                self.touched.insert(shard);
+            }
+            self.core.order(self.now, order, &mut self.host);
+            self.settle();
+        }
+        let mut until_yield = YIELD_EVERY;
+        for item in batch.arrivals.drain(..) {
+            self.arrival(item);
+            until_yield -= 1;
+            if until_yield == 0 {
+                self.core.flush(&mut self.host);
+                yield_now().await;
+                until_yield = YIELD_EVERY;
+            }
+        }
+        for item in batch.tells.drain(..) {
+            self.tell(item);
+            until_yield -= 1;
+            if until_yield == 0 {
+                yield_now().await;
+                until_yield = YIELD_EVERY;
+            }
+        }
+    }
+
+    fn tell(&mut self, item: TellItem<M>) {
+        self.tick();
+        let TellItem { id, hash, shard, message, deadline } = item;
+        if let Some(slot) = self.core.locate(self.now, shard, hash, id.as_str()) {
+            return self.run_now(slot, message);
+        }
+        let ask = message.is_ask();
+        self.touched.insert(shard);
+        let tell = Tell { id: id.as_str(), hash, shard, message, ask, deadline };
+        self.core.tell(self.now, tell, &mut self.host);
+        self.settle();
+    }
+
+    fn arrival(&mut self, item: ArrivalItem<M>) {
+        self.tick();
+        let ArrivalItem { from, shard, token, attempt, seq, first, id, hash, body } = item;
+        let arrival = Arrival { from, shard, token, attempt, seq, first, id: id.as_str(), hash, body };
+        self.core.arrive(self.now, arrival, &mut self.host);
+        self.settle();
+    }
+
+    fn run_now(&mut self, slot: crate::id::Slot, message: M) {
+        match self.host.turn(slot, message) {
+            Ran::Stays => {}
+            Ran::Waits => self.core.busy(slot),
+            Ran::Wants(next) => {
+                self.core.finished(self.now, slot, next, &mut self.host);
+                self.settle();
+            }
+        }
+    }
+
+    fn receipt(&mut self, receipt: ReceiptItem) {
+        let (now, host) = (self.now, &mut self.host);
+        let shard = match receipt {
+            ReceiptItem::Taken { from, shard, token, upto } => {
+                self.core.taken(now, from, shard, token, upto, host);
+                shard
+            }
+            ReceiptItem::Closed { from, shard, token, upto, beyond } => {
+                self.core.closed(now, from, shard, token, upto, &beyond, host);
+                shard
+            }
+            ReceiptItem::Refuse { from, shard, token, attempt, draining, hint } => {
+                self.core.refused(now, from, shard, token, attempt, draining, hint, host);
+                shard
+            }
+            ReceiptItem::Rejected { from, shard, token, seq, reason } => {
+                self.core.rejected(now, from, shard, token, seq, reason, host);
+                shard
+            }
+            ReceiptItem::Reply { from, shard, seq, answer } => {
+                if let Some(message) = self.core.replied(now, from, shard, seq, host) {
+                    message.complete(answer.as_deref().ok_or(crate::entity::NoReply::Ended));
+                }
+                shard
+            }
+        };
+        self.touched.insert(shard);
+        self.settle();
+    }
+
+    /// Does what the lane is owed until it is owed nothing.
+    fn settle(&mut self) {
+        while let Some(owed) = self.host.owed() {
+            match owed {
+                Owed::Started(slot, ready) => self.core.started(self.now, slot, ready, &mut self.host),
+                Owed::Finished(slot, next) => {
+                    self.tick();
+                    self.core.finished(self.now, slot, next, &mut self.host);
+                }
+                Owed::Stopped(slot) => self.core.stopped(self.now, slot, &mut self.host),
+                Owed::Schedule(slot, at, message) => {
+                    self.core.schedule(self.now, slot, at.since(self.now), message);
+                }
+            }
+        }
+    }
+
+    /// The node stops: whatever is kept here gets its last fate, and whatever still comes is refused.
+    fn abandon(&mut self, door: &super::inbox::LaneDoor<M>) {
+        self.core.abandon(self.now, &mut self.host);
+        self.settle();
+        let mut rest = Waiting::default();
+        door.swap(&mut rest);
+        for item in rest.tells {
+            self.host.undelivered(&item.id, item.message, Fate::NotRun(Reason::Stopping));
+        }
+    }
+
+    /// Before every handler: has the session ended? Every 16 handlers: what time is it?
+    #[inline]
+    fn tick(&mut self) {
+        self.since_clock += 1;
+        if self.since_clock >= CLOCK_EVERY || self.suspicious > 0 {
+            self.since_clock = 0;
+            self.look_at_the_clock();
+        } else if self.host.out().shared.live_until() != self.live_until {
+            self.look_at_the_session();
+        }
+    }
+
+    fn look_at_the_clock(&mut self) {
+        let before = mem::replace(&mut self.now, clock::now());
+        let _ = before;
+        self.look_at_the_session();
+    }
+
+    fn look_at_the_session(&mut self) {
+        let until = self.host.out().shared.live_until();
+        if until != self.live_until {
+            self.live_until = until;
+            self.core.order(self.now, Order::Live { until }, &mut self.host);
+        }
+    }
+
+    /// Tells callers how much is kept for the shards that changed.
+    fn publish(&mut self, door: &super::inbox::LaneDoor<M>) {
+        if self.touched.is_empty() {
+            return;
+        }
+        let lanes = self.core.config().lanes.get();
+        let mut loads = std::vec::Vec::with_capacity(self.touched.len());
+        let before = self.kept;
+        for shard in mem::take(&mut self.touched) {
+            let kept = u32::try_from(self.core.unsettled(shard)).unwrap_or(u32::MAX);
+            let link_full = match self.core.route(shard) {
+                Some(node) if kept > 0 => self.host.out().peer(node).is_full(),
+                _ => false,
+            };
+            if kept > 0 {
+                // Looked at again after the next batch, so that room is noticed.
+                self.touched.insert(shard);
+            }
+            loads.push(((shard.0 / lanes) as usize, kept, link_full));
+        }
+        self.kept = self.core.kept();
+        self.host.out().shared.keep(before, self.kept);
+        door.publish(loads);
+    }
+}

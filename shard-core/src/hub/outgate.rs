@@ -1,0 +1,144 @@
+//! How a lane's orders leave it: to other nodes' lanes, to control, to listeners.
+
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::vec::Vec;
+
+use super::events::Event;
+use super::peers::Peer;
+use super::region::Region;
+use super::shared::{Shared, count};
+use crate::collections::EntityId;
+use crate::entity::{Fate, NoReply, Reason, Wire};
+use crate::id::{NodeKey, ShardId, ShardKey, Token};
+use crate::machine::Notice;
+use crate::node;
+use crate::region::lane::{DataHead, Receipt};
+use crate::wire::codec;
+
+/// The common part of every lane's host.
+pub(super) struct Outgate<M> {
+    pub(super) shared: Arc<Shared>,
+    pub(super) region: Arc<Region<M>>,
+    pub(super) lane: u32,
+    /// Peers written to of late.
+    known: Vec<(NodeKey, Arc<Peer>)>,
+    scratch: Vec<u8>,
+    message: PhantomData<M>,
+}
+
+/// Peers kept at hand.
+const KNOWN: usize = 16;
+
+impl<M: Wire> Outgate<M> {
+    pub(super) fn new(shared: Arc<Shared>, region: Arc<Region<M>>, lane: u32) -> Self {
+        Self { shared, region, lane, known: Vec::new(), scratch: Vec::new(), message: PhantomData }
+    }
+
+    pub(super) fn peer(&mut self, node: NodeKey) -> &Arc<Peer> {
+        let at = match self.known.iter().position(|(known, _)| *known == node) {
+            Some(at) => at,
+            None => {
+                if self.known.len() >= KNOWN {
+                    self.known.remove(0);
+                }
+                self.known.push((node, self.shared.peers.of(node.id)));
+                self.known.len() - 1
+            }
+        };
+        &self.known[at].1
+    }
+
+    /// How long the message is on the wire, or that it is too long for it.
+    pub(super) fn weigh(&mut self, message: &M) -> Result<u32, Reason> {
+        self.scratch.clear();
+        message.encode(&mut self.scratch);
+        let bytes = u32::try_from(self.scratch.len()).unwrap_or(u32::MAX);
+        let limit = codec::BODY_MAX;
+        if bytes > limit { Err(Reason::TooLarge { bytes, limit }) } else { Ok(bytes) }
+    }
+
+    pub(super) fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &M) {
+        count(&self.shared.tallies.sent, 1);
+        let peer = Arc::clone(self.peer(to));
+        peer.bulk(to, |out| {
+            codec::encode_data(
+                out,
+                head.key,
+                head.token,
+                head.attempt,
+                head.seq,
+                head.first,
+                head.ask,
+                id.as_str(),
+                |out| body.encode(out),
+            );
+        });
+    }
+
+    pub(super) fn receipt(&mut self, to: NodeKey, receipt: &Receipt<'_>) {
+        let peer = Arc::clone(self.peer(to));
+        peer.bulk(to, |out| match *receipt {
+            Receipt::Taken { key, token, upto } => codec::encode_taken(out, key, token, upto),
+            Receipt::Closed { key, token, upto, beyond } => codec::encode_closed(out, key, token, upto, beyond),
+            Receipt::Refuse { key, token, attempt, draining, hint } => {
+                codec::encode_refuse(out, key, token, attempt, draining, hint);
+            }
+            Receipt::Rejected { key, token, seq, reason } => {
+                let (number, detail) = reason.to_wire();
+                codec::encode_rejected(out, key, token, seq, number, detail);
+            }
+        });
+    }
+
+    pub(super) fn lookup(&mut self, shard: ShardId) {
+        self.shared.input(node::Input::Lookup { key: self.key(shard) });
+    }
+
+    pub(super) fn undelivered(&mut self, id: &EntityId, message: M, fate: Fate) {
+        let tally = match fate {
+            Fate::NotRun(_) => &self.shared.tallies.not_run,
+            Fate::InDoubt => &self.shared.tallies.in_doubt,
+        };
+        count(tally, 1);
+        let tag = message.tag();
+        if message.is_ask() {
+            // The asker learns it from its own future.
+            return match fate {
+                Fate::NotRun(reason) => message.refuse(reason),
+                Fate::InDoubt => message.complete(Err(NoReply::Disconnected)),
+            };
+        }
+        self.shared.emit(Event::Undelivered { entity_type: self.region.name, id: id.clone(), tag, fate });
+    }
+
+    pub(super) fn dropped(&mut self, shard: ShardId, token: Token) {
+        self.shared.input(node::Input::Dropped { key: self.key(shard), token });
+    }
+
+    pub(super) fn shard_lost(&mut self, shard: ShardId) {
+        count(&self.shared.tallies.shards_lost, 1);
+        let kind = self.region.kind;
+        self.shared.stand(|standing| *standing.shards.entry(kind).or_insert(1) -= 1);
+        self.shared.emit(Event::ShardLost { entity_type: self.region.name, shard });
+    }
+
+    pub(super) fn shard_gained(&mut self, shard: ShardId, token: Token) {
+        count(&self.shared.tallies.shards_gained, 1);
+        let kind = self.region.kind;
+        self.shared.stand(|standing| *standing.shards.entry(kind).or_insert(0) += 1);
+        self.shared.emit(Event::ShardGained { entity_type: self.region.name, shard, token });
+    }
+
+    pub(super) fn halted(&mut self) {
+        self.shared.input(node::Input::Halted { kind: self.region.kind, lane: self.lane });
+    }
+
+    pub(super) fn notice(&mut self, notice: Notice) {
+        self.shared.emit(Event::Notice(notice));
+    }
+
+    fn key(&self, shard: ShardId) -> ShardKey {
+        ShardKey { kind: self.region.kind, shard }
+    }
+}

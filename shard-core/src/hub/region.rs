@@ -1,0 +1,115 @@
+//! The doors of one entity type on this node: where callers, readers and control put what a lane shall do.
+
+use std::boxed::Box;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::vec::Vec;
+
+use core::num::NonZeroU32;
+
+use super::inbox::{ArrivalItem, LaneDoor, ReceiptItem, TellItem};
+use super::peers::Answering;
+use super::shared::{DataFrame, Door, Shared, count};
+use crate::collections::EntityId;
+use crate::entity::{Alarm, Clock, Reason, Route, Wire};
+use crate::hash::{self, ShardHash};
+use crate::id::{Kind, NodeKey, ShardId, ShardKey};
+use crate::region::lane::Order;
+use crate::time::Instant;
+
+/// The doors of one type.
+pub(super) struct Region<M> {
+    pub(super) shared: Arc<Shared>,
+    pub(super) kind: Kind,
+    pub(super) name: &'static str,
+    pub(super) shards: NonZeroU32,
+    pub(super) hash: ShardHash,
+    pub(super) lanes: Vec<LaneDoor<M>>,
+}
+
+impl<M> Region<M> {
+    #[inline]
+    fn lane(&self, shard: ShardId) -> (&LaneDoor<M>, usize) {
+        let lanes = self.lanes.len();
+        (&self.lanes[shard.0 as usize % lanes], shard.0 as usize / lanes)
+    }
+
+    fn place(&self, id: &str) -> (u64, ShardId) {
+        let hash = hash::entity(id);
+        (hash, self.hash.shard_hashed(id, hash, self.shards))
+    }
+}
+
+impl<M: Wire> Route<M> for Region<M> {
+    fn send(&self, id: &str, message: M, deadline: Option<Instant>) -> Result<(), (M, Reason)> {
+        let (hash, shard) = self.place(id);
+        let (lane, at) = self.lane(shard);
+        lane.tell(at, TellItem { id: EntityId::from(id), hash, shard, message, deadline })
+    }
+
+    fn poll_ready(&self, id: &str, waker: &Waker) -> Poll<()> {
+        let (_, shard) = self.place(id);
+        let (lane, at) = self.lane(shard);
+        if lane.has_room(at, waker) { Poll::Ready(()) } else { Poll::Pending }
+    }
+}
+
+impl<M: Wire> Clock for Region<M> {
+    fn now(&self) -> Instant {
+        self.shared.now()
+    }
+
+    fn wake_at(&self, at: Instant, waker: &Waker) -> Alarm {
+        self.shared.wake_at(at, waker)
+    }
+
+    fn forget(&self, alarm: Alarm) {
+        self.shared.forget(alarm);
+    }
+}
+
+impl<M: Wire> Door for Region<M> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn data(&self, from: NodeKey, data: DataFrame<'_>) {
+        let DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body } = data;
+        if shard.0 >= self.shards.get() {
+            // A peer that counts the shards otherwise; the coordinator has refused one of the two.
+            return count(&self.shared.tallies.peers_refused, 1);
+        }
+        let reply = ask.then(|| {
+            let key = ShardKey { kind: self.kind, shard };
+            Box::new(Answering { shared: Arc::clone(&self.shared), to: from, key, seq }) as Box<_>
+        });
+        let body = M::decode(tag, body, reply).map_err(|error| error.reason(tag));
+        let (lane, _) = self.lane(shard);
+        let (id, hash) = (EntityId::from(entity), hash::entity(entity));
+        lane.arrive(ArrivalItem { from, shard, token, attempt, seq, first, id, hash, body });
+    }
+
+    fn receipt(&self, shard: ShardId, item: ReceiptItem) {
+        if shard.0 < self.shards.get() {
+            self.lane(shard).0.receipt(item);
+        }
+    }
+
+    fn order(&self, shard: ShardId, order: Order) {
+        if shard.0 < self.shards.get() {
+            self.lane(shard).0.order(order);
+        }
+    }
+
+    fn all(&self, order: Order) {
+        for lane in &self.lanes {
+            lane.order(order);
+        }
+    }
+
+    fn close(&self, reason: Reason) {
+        for lane in &self.lanes {
+            lane.close(reason);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! What every task of one node shares.
+
+use std::any::Any;
+use std::boxed::Box;
+use std::collections::BTreeMap;
+use std::string::String;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::task::Waker;
+use std::vec::Vec;
+
+use super::bell::Bell;
+use super::clock::Alarms;
+use super::events::{Event, Events};
+use super::peers::Peers;
+use super::runtime::Boxed;
+use crate::allocation::AllocationStrategy;
+use crate::entity::{Alarm, Clock, Reason, Services};
+use crate::id::{Kind, NodeKey, ShardId, Term, Token};
+use crate::node;
+use crate::region::lane::Order;
+use crate::time::Instant;
+use crate::wire::KindReport;
+
+/// Counts since the node started.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Counters {
+    /// Messages of callers on this node that were accepted.
+    pub told: u64,
+    /// Handlers that ran on this node.
+    pub handled: u64,
+    /// Messages sent to other nodes, resends included.
+    pub sent: u64,
+    /// Accepted messages that are reported not to have run.
+    pub not_run: u64,
+    /// Accepted messages that may or may not have run.
+    pub in_doubt: u64,
+    /// Shards that came here.
+    pub shards_gained: u64,
+    /// Shards that left.
+    pub shards_lost: u64,
+    /// Sessions that ended before they were renewed.
+    pub sessions_lost: u64,
+    /// Entities started.
+    pub entities_started: u64,
+    /// Connections refused or dropped because of what they sent.
+    pub peers_refused: u64,
+}
+
+macro_rules! tallies {
+    ($($name:ident),*) => {
+        /// The same, while they are counted.
+        #[derive(Debug, Default)]
+        pub(super) struct Tallies { $(pub(super) $name: AtomicU64),* }
+        impl Tallies {
+            pub(super) fn read(&self) -> Counters {
+                Counters { $($name: self.$name.load(Ordering::Relaxed)),* }
+            }
+        }
+    };
+}
+tallies!(
+    told,
+    handled,
+    sent,
+    not_run,
+    in_doubt,
+    shards_gained,
+    shards_lost,
+    sessions_lost,
+    entities_started,
+    peers_refused
+);
+
+/// Adds to a tally.
+pub(super) fn count(tally: &AtomicU64, by: u64) {
+    tally.fetch_add(by, Ordering::Relaxed);
+}
+
+/// What control hears from the rest of the node.
+pub(super) enum ToControl {
+    Input(node::Input),
+    Register {
+        kind: KindReport,
+        lanes: u32,
+        strategy: Box<dyn AllocationStrategy>,
+    },
+    /// Stop at once, without handing over.
+    Stop,
+}
+
+/// One registered type, as readers and control see it.
+pub(super) trait Door: Send + Sync {
+    /// The type's name.
+    fn name(&self) -> &'static str;
+    /// A message came for an entity of it.
+    fn data(&self, from: NodeKey, data: DataFrame<'_>);
+    /// An owner said something about messages of this node.
+    fn receipt(&self, shard: ShardId, item: super::inbox::ReceiptItem);
+    /// An order for one shard's lane.
+    fn order(&self, shard: ShardId, order: Order);
+    /// An order for every lane.
+    fn all(&self, order: Order);
+    /// Every caller is refused from now on.
+    fn close(&self, reason: Reason);
+}
+
+/// A message as it stands in a frame.
+pub(super) struct DataFrame<'a> {
+    pub(super) shard: ShardId,
+    pub(super) token: Token,
+    pub(super) attempt: u32,
+    pub(super) seq: u64,
+    pub(super) first: bool,
+    pub(super) ask: bool,
+    pub(super) entity: &'a str,
+    pub(super) tag: u16,
+    pub(super) body: &'a [u8],
+}
+
+/// What is known of this node's standing; written by control.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Standing {
+    pub(super) live: bool,
+    pub(super) term: Option<Term>,
+    pub(super) reigning: bool,
+    pub(super) nodes: Vec<NodeKey>,
+    pub(super) left: bool,
+    /// Types the cluster counts otherwise: (ours, the cluster's).
+    pub(super) refused: BTreeMap<Kind, (u32, u32)>,
+    /// The session has confirmed the node's report of its types.
+    pub(super) confirmed: bool,
+    /// Owned shards per type.
+    pub(super) shards: BTreeMap<Kind, usize>,
+    pub(super) waiting: Vec<Waker>,
+}
+
+/// One node.
+pub(super) struct Shared {
+    pub(super) me: NodeKey,
+    pub(super) cluster: String,
+    pub(super) address: String,
+    /// No handler starts at or after this; zero while there is no session. Lanes read it before every handler.
+    live_until: AtomicU64,
+    pub(super) control: Mutex<Vec<ToControl>>,
+    pub(super) control_bell: Bell,
+    pub(super) alarms: Alarms,
+    pub(super) alarm_bell: Bell,
+    pub(super) events: Events,
+    pub(super) tallies: Tallies,
+    pub(super) peers: Peers,
+    pub(super) standing: Mutex<Standing>,
+    doors: RwLock<BTreeMap<Kind, Arc<dyn Door>>>,
+    references: RwLock<BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>>,
+    spawn: Box<dyn Fn(Boxed<()>) + Send + Sync>,
+    stopped: AtomicBool,
+    /// Messages of this node's callers that lanes keep in streams.
+    kept: AtomicUsize,
+}
+
+impl Shared {
+    pub(super) fn new(
+        me: NodeKey,
+        cluster: String,
+        address: String,
+        peers: Peers,
+        spawn: Box<dyn Fn(Boxed<()>) + Send + Sync>,
+    ) -> Self {
+        Self {
+            me,
+            cluster,
+            address,
+            live_until: AtomicU64::new(0),
+            control: Mutex::new(Vec::new()),
+            control_bell: Bell::default(),
+            alarms: Alarms::new(),
+            alarm_bell: Bell::default(),
+            events: Events::default(),
+            tallies: Tallies::default(),
+            peers,
+            standing: Mutex::new(Standing::default()),
+            doors: RwLock::new(BTreeMap::new()),
+            references: RwLock::new(BTreeMap::new()),
+            spawn,
+            stopped: AtomicBool::new(false),
+            kept: AtomicUsize::new(0),
+        }
+    }
+
+    pub(super) fn tell_control(&self, message: ToControl) {
+        lock(&self.control).push(message);
+        self.control_bell.ring();
+    }
+
+    pub(super) fn input(&self, input: node::Input) {
+        self.tell_control(ToControl::Input(input));
+    }
+
+    /// Every task of the node is to end.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.tell_control(ToControl::Stop);
+        self.alarm_bell.ring();
+        self.each_door(|door| door.close(Reason::Stopping));
+        for peer in self.peers.all() {
+            peer.bell.ring();
+        }
+        self.stand(|standing| standing.left = true);
+        self.events.close();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(super) fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn keep(&self, before: usize, after: usize) {
+        self.kept.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+    }
+
+    pub(super) fn spawn(&self, task: Boxed<()>) {
+        (self.spawn)(task);
+    }
+
+    pub(super) fn emit(&self, event: Event) {
+        self.events.emit(event);
+    }
+
+    #[inline]
+    pub(super) fn live_until(&self) -> Instant {
+        Instant::from_nanos(self.live_until.load(Ordering::Acquire))
+    }
+
+    pub(super) fn set_live_until(&self, until: Instant) {
+        self.live_until.store(until.as_nanos(), Ordering::Release);
+    }
+
+    pub(super) fn door(&self, kind: Kind) -> Option<Arc<dyn Door>> {
+        self.doors.read().unwrap_or_else(PoisonError::into_inner).get(&kind).cloned()
+    }
+
+    pub(super) fn each_door(&self, mut f: impl FnMut(&dyn Door)) {
+        for door in self.doors.read().unwrap_or_else(PoisonError::into_inner).values() {
+            f(&**door);
+        }
+    }
+
+    /// Registers a type; gives back the name of the one that has its place.
+    pub(super) fn add_door(
+        &self,
+        kind: Kind,
+        door: Arc<dyn Door>,
+        references: Arc<dyn Any + Send + Sync>,
+    ) -> Result<(), &'static str> {
+        let name = door.name();
+        let mut doors = self.doors.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(taken) = doors.get(&kind) {
+            return Err(taken.name());
+        }
+        doors.insert(kind, door);
+        self.references.write().unwrap_or_else(PoisonError::into_inner).insert(name, references);
+        Ok(())
+    }
+
+    /// Changes what is known of the node's standing and wakes who waits for it.
+    pub(super) fn stand(&self, change: impl FnOnce(&mut Standing)) {
+        let waiting = {
+            let mut standing = lock(&self.standing);
+            change(&mut standing);
+            std::mem::take(&mut standing.waiting)
+        };
+        waiting.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Clock for Shared {
+    fn now(&self) -> Instant {
+        super::clock::now()
+    }
+
+    fn wake_at(&self, at: Instant, waker: &Waker) -> Alarm {
+        let (alarm, sooner) = self.alarms.add(at, waker);
+        if sooner {
+            self.alarm_bell.ring();
+        }
+        alarm.unwrap_or(Alarm::NONE)
+    }
+
+    fn forget(&self, alarm: Alarm) {
+        self.alarms.remove(alarm);
+    }
+}
+
+impl Services for Shared {
+    fn session_until(&self) -> Instant {
+        self.live_until()
+    }
+
+    fn registered(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.references.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+}
+
+/// Locks, whoever panicked before: every critical section leaves its data whole.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,435 @@
+//! The carrier.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::planner::Planner;
+use super::{ConfigError, Input, NodeConfig, Output, Peer};
+use crate::allocation::AllocationStrategy;
+use crate::coordinator::{self, Allocator, AllocatorConfig};
+use crate::election::{Election, ElectionConfig, ElectionInput, ElectionOutput};
+use crate::id::{Kind, NodeId, NodeKey, Term};
+use crate::machine::{Fixed, Machine, Outbox, Rule};
+use crate::region::lane::Order;
+use crate::session::{self, Session, SessionConfig};
+use crate::time::{Instant, soonest};
+use crate::wire::{Control, Directory, KindReport};
+
+/// Addresses remembered at most; the directory replaces them anyway.
+const ADDRESSES_MAX: usize = 65_536;
+
+/// The control side of one process.
+pub struct Node {
+    config: NodeConfig,
+    election: Election,
+    session: Session,
+    allocator: Allocator,
+    planner: Planner,
+    /// Frames to this node itself.
+    loopback: VecDeque<Control>,
+    addresses: BTreeMap<NodeId, String>,
+    directory: Directory,
+    /// How many lanes each registered type has.
+    lanes: BTreeMap<Kind, u32>,
+    /// The session whose end the lanes still owe an answer for, and which of them.
+    halting: Option<(u64, BTreeSet<(Kind, u32)>)>,
+    /// Which voter is asked next.
+    next_voter: usize,
+    left: bool,
+}
+
+impl core::fmt::Debug for Node {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Node").field("me", &self.config.me).field("session", &self.session).finish_non_exhaustive()
+    }
+}
+
+impl Node {
+    /// A node that has just started and knows nobody but the voters' addresses.
+    ///
+    /// # Errors
+    /// The configuration is not safe.
+    pub fn new(now: Instant, config: NodeConfig) -> Result<Self, ConfigError> {
+        config.timing.check()?;
+        let me = config.me;
+        let mut voters: Vec<NodeId> = config.voters.iter().map(|(id, _)| *id).collect();
+        voters.sort_unstable();
+        let mut election =
+            ElectionConfig::new(me, voters, config.timing.clone())?.with_seed(config.seed).with_rules(config.rules);
+        if config.alone {
+            election = election.alone()?;
+        }
+        let mut addresses: BTreeMap<NodeId, String> = config.voters.iter().cloned().collect();
+        addresses.insert(me.id, config.address.clone());
+        let (timing, rules) = (config.timing.clone(), config.rules);
+        let session = SessionConfig { me, address: config.address.clone(), timing: timing.clone(), rules };
+        let mut allocator = Allocator::new(AllocatorConfig { me, timing, rules, alone: config.alone });
+        allocator.handle(now, coordinator::Input::Peers(alloc::vec![me]), &mut |_| {});
+        Ok(Self {
+            election: Election::new(now, Fixed::new(election)),
+            session: Session::new(now, session),
+            allocator,
+            planner: Planner::new(now, config.rebalance, config.timing.drain, config.seed),
+            loopback: VecDeque::new(),
+            addresses,
+            directory: Directory::default(),
+            lanes: BTreeMap::new(),
+            halting: None,
+            next_voter: 0,
+            left: false,
+            config,
+        })
+    }
+
+    /// Registers an entity type with `lanes` lanes on this node, and how its shards are placed when this node reigns.
+    pub fn register(
+        &mut self,
+        now: Instant,
+        kind: KindReport,
+        lanes: u32,
+        strategy: Box<dyn AllocationStrategy>,
+        out: &mut (impl Outbox<Output> + ?Sized),
+    ) {
+        self.lanes.insert(kind.kind, lanes);
+        self.planner.register(kind, strategy);
+        self.to_session(now, session::Input::Registered(kind), out);
+        self.settle(now, out);
+    }
+
+    /// Takes one input.
+    pub fn handle(&mut self, now: Instant, input: Input, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if self.left {
+            return;
+        }
+        self.look_at_the_reign(now, out);
+        match input {
+            Input::Heard { from, to, message } => self.heard(now, from, to, message, out),
+            Input::Met { node, address } => {
+                self.learn_address(node.id, &address);
+                self.to_allocator(now, coordinator::Input::Met { node }, out);
+            }
+            Input::Wall(wall) => self.to_election(now, ElectionInput::Start { wall }, out),
+            Input::Dropped { key, token } => self.to_session(now, session::Input::Dropped { key, token }, out),
+            Input::Halted { kind, lane } => self.halted(now, kind, lane, out),
+            Input::Lookup { key } => {
+                if let Some(term) = self.session.term() {
+                    self.send(Peer::Key(term.node), Control::Lookup { key }, out);
+                }
+            }
+            Input::Leave => self.to_session(now, session::Input::Leave, out),
+        }
+        self.settle(now, out);
+    }
+
+    /// Does what is due. Call it after each batch of inputs too: heartbeats and commands leave from here, one for all.
+    pub fn expire(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if self.left {
+            return;
+        }
+        self.look_at_the_reign(now, out);
+        let mut outputs = Vec::new();
+        self.session.expire(now, &mut outputs);
+        self.session_says(now, outputs, out);
+        let mut outputs = Vec::new();
+        self.allocator.expire(now, &mut outputs);
+        self.allocator_says(now, outputs, out);
+        self.planner.rebalance(now, &self.allocator);
+        self.settle(now, out);
+    }
+
+    /// When [`expire`](Self::expire) next has something to do.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        if self.left {
+            return None;
+        }
+        let machines = soonest(soonest(self.election.deadline(), self.session.deadline()), self.allocator.deadline());
+        soonest(machines, self.planner.deadline(&self.allocator))
+    }
+
+    /// This process.
+    #[must_use]
+    pub fn me(&self) -> NodeKey {
+        self.config.me
+    }
+
+    /// The session machine, to look at.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// The election machine, to look at.
+    #[must_use]
+    pub fn election(&self) -> &Election {
+        &self.election
+    }
+
+    /// The allocator, to look at; empty unless this node reigns.
+    #[must_use]
+    pub fn allocator(&self) -> &Allocator {
+        &self.allocator
+    }
+
+    /// Who is in the cluster, as the coordinator last said.
+    #[must_use]
+    pub fn directory(&self) -> &Directory {
+        &self.directory
+    }
+
+    /// The term this node obeys.
+    #[must_use]
+    pub fn term(&self) -> Option<Term> {
+        self.session.term()
+    }
+
+    /// Whether every lane has stopped what the end of a session asked for.
+    #[must_use]
+    pub fn is_halting(&self) -> bool {
+        self.halting.is_some()
+    }
+
+    /// A reign that is over is over before anything else happens (contiguous reigns).
+    fn look_at_the_reign(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if self.config.rules.on(Rule::AdvanceFirst) && self.election.deadline().is_some_and(|at| now >= at) {
+            let mut outputs = Vec::new();
+            self.election.expire(now, &mut outputs);
+            self.election_says(now, outputs, out);
+        }
+    }
+
+    fn heard(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        to: NodeKey,
+        message: Control,
+        out: &mut (impl Outbox<Output> + ?Sized),
+    ) {
+        if to != self.config.me && self.config.rules.on(Rule::Incarnation) {
+            return;
+        }
+        match message {
+            Control::LeaseRequest { .. }
+            | Control::LeaseGranted { .. }
+            | Control::LeaseRefused { .. }
+            | Control::Release { .. } => self.to_election(now, ElectionInput::Heard { from, message }, out),
+            Control::WhoReigns => {
+                self.to_allocator(now, coordinator::Input::Heard { from, message: Control::WhoReigns }, out);
+                self.to_election(now, ElectionInput::Heard { from, message }, out);
+            }
+            Control::Reign { term, ref address } => {
+                if term.node != self.config.me {
+                    self.learn_address(term.node.id, address);
+                    out.emit(Output::Reach { node: term.node, address: address.clone() });
+                    self.to_session(now, session::Input::CoordinatorIs { term }, out);
+                }
+                self.to_election(now, ElectionInput::Heard { from, message }, out);
+            }
+            Control::Announce { .. } => {
+                self.to_election(now, ElectionInput::Heard { from, message: message.clone() }, out);
+                self.to_session(now, session::Input::Heard { from, to, message }, out);
+            }
+            Control::Nack { .. } => {
+                self.to_election(now, ElectionInput::Heard { from, message: message.clone() }, out);
+                self.to_allocator(now, coordinator::Input::Heard { from, message }, out);
+            }
+            Control::Heartbeat(ref beat) => {
+                self.learn_address(from.id, &beat.address);
+                self.to_allocator(now, coordinator::Input::Heard { from, message }, out);
+            }
+            Control::Lookup { .. } => self.to_allocator(now, coordinator::Input::Heard { from, message }, out),
+            Control::Ack(_) | Control::Dead { .. } | Control::KindRefused { .. } => {
+                self.to_session(now, session::Input::Heard { from, to, message }, out);
+            }
+            Control::Home { term, key, home } => {
+                if self.session.term() == Some(term) && term.node == from {
+                    let order = Order::Home { shard: key.shard, home };
+                    out.emit(Output::Order { kind: key.kind, order });
+                } else {
+                    out.emit(Output::Notice(crate::machine::Notice::StaleTerm { from, term }));
+                }
+            }
+        }
+    }
+
+    fn halted(&mut self, now: Instant, kind: Kind, lane: u32, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let Some((session, owing)) = &mut self.halting else { return };
+        owing.remove(&(kind, lane));
+        if owing.is_empty() {
+            let session = *session;
+            self.halting = None;
+            self.to_session(now, session::Input::LanesStopped { session }, out);
+        }
+    }
+
+    /// Carries what is under way inside the process until nothing is.
+    fn settle(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        loop {
+            if let Some(message) = self.loopback.pop_front() {
+                let me = self.config.me;
+                self.heard(now, me, me, message, out);
+                continue;
+            }
+            let Some(input) = self.planner.next(now, &self.allocator) else { return };
+            self.to_allocator(now, input, out);
+        }
+    }
+
+    fn to_election(&mut self, now: Instant, input: ElectionInput, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let mut outputs = Vec::new();
+        self.election.handle(now, input, &mut outputs);
+        self.election_says(now, outputs, out);
+    }
+
+    fn to_session(&mut self, now: Instant, input: session::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let mut outputs = Vec::new();
+        self.session.handle(now, input, &mut outputs);
+        self.session_says(now, outputs, out);
+    }
+
+    fn to_allocator(&mut self, now: Instant, input: coordinator::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let mut outputs = Vec::new();
+        self.allocator.handle(now, input, &mut outputs);
+        self.allocator_says(now, outputs, out);
+    }
+
+    fn election_says(&mut self, now: Instant, said: Vec<ElectionOutput>, out: &mut (impl Outbox<Output> + ?Sized)) {
+        for output in said {
+            match output {
+                ElectionOutput::Send { to, message: Control::Reign { term, .. } } => {
+                    let address = self.addresses.get(&term.node.id).cloned().unwrap_or_default();
+                    self.send(Peer::Id(to), Control::Reign { term, address }, out);
+                }
+                ElectionOutput::Send { to, message } => self.send(Peer::Id(to), message, out),
+                ElectionOutput::NeedWall => out.emit(Output::NeedWall),
+                ElectionOutput::Elected { term } => {
+                    out.emit(Output::Elected(term));
+                    self.planner.reset(now);
+                    self.to_allocator(now, coordinator::Input::Elected { term }, out);
+                }
+                ElectionOutput::Lost { term } => {
+                    self.to_allocator(now, coordinator::Input::Lost { term }, out);
+                    out.emit(Output::Deposed(term));
+                }
+                ElectionOutput::Notice(notice) => out.emit(Output::Notice(notice)),
+            }
+        }
+    }
+
+    fn session_says(&mut self, now: Instant, said: Vec<session::Output>, out: &mut (impl Outbox<Output> + ?Sized)) {
+        for output in said {
+            match output {
+                session::Output::Send { to, message } => self.send(Peer::Key(to), message, out),
+                session::Output::AskVoters => self.ask_a_voter(out),
+                session::Output::Joined { .. } => out.emit(Output::Joined),
+                session::Output::Live { until } => out.emit(Output::All(Order::Live { until })),
+                session::Output::Own { key, token } => {
+                    out.emit(Output::Order { kind: key.kind, order: Order::Own { shard: key.shard, token } });
+                }
+                session::Output::Drain { key, token, deadline } => {
+                    let order = Order::Drain { shard: key.shard, token, deadline };
+                    out.emit(Output::Order { kind: key.kind, order });
+                }
+                session::Output::StopAll { session } => self.stop_all(now, session, out),
+                session::Output::Lapsed { .. } => out.emit(Output::Lapsed),
+                session::Output::KindRefused { kind, cluster, node_shards } => {
+                    out.emit(Output::KindRefused { kind, cluster, node_shards });
+                }
+                session::Output::Directory(directory) => self.directory_is(directory, out),
+                session::Output::Farewell => {
+                    self.to_election(now, ElectionInput::StepDown, out);
+                    self.left = true;
+                    out.emit(Output::Farewell);
+                }
+                session::Output::Notice(notice) => out.emit(Output::Notice(notice)),
+            }
+        }
+    }
+
+    fn allocator_says(
+        &mut self,
+        now: Instant,
+        said: Vec<coordinator::Output>,
+        out: &mut (impl Outbox<Output> + ?Sized),
+    ) {
+        for output in said {
+            match output {
+                coordinator::Output::Send { to, message } => self.send(Peer::Key(to), message, out),
+                coordinator::Output::Wanted { key, asker } => self.planner.want(key, asker),
+                // The directory tells every node, this one included.
+                coordinator::Output::Freed { .. }
+                | coordinator::Output::Joined { .. }
+                | coordinator::Output::Gone { .. } => {}
+                coordinator::Output::LearnedCounter(counter) => {
+                    self.to_election(now, ElectionInput::LearnedCounter(counter), out);
+                }
+                coordinator::Output::Notice(notice) => out.emit(Output::Notice(notice)),
+            }
+        }
+    }
+
+    /// The lanes must stop. If there are none, they have.
+    fn stop_all(&mut self, now: Instant, session: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let owing: BTreeSet<(Kind, u32)> =
+            self.lanes.iter().flat_map(|(kind, lanes)| (0..*lanes).map(|lane| (*kind, lane))).collect();
+        if owing.is_empty() || !self.config.rules.on(Rule::SessionBarrier) {
+            out.emit(Output::All(Order::Halt));
+            return self.to_session(now, session::Input::LanesStopped { session }, out);
+        }
+        self.halting = Some((session, owing));
+        out.emit(Output::All(Order::Halt));
+    }
+
+    fn ask_a_voter(&mut self, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let others: Vec<NodeId> =
+            self.config.voters.iter().map(|(id, _)| *id).filter(|id| *id != self.config.me.id).collect();
+        if let Some(to) = others.get(self.next_voter % others.len().max(1)) {
+            self.send(Peer::Id(*to), Control::WhoReigns, out);
+        }
+        self.next_voter = self.next_voter.wrapping_add(1);
+    }
+
+    fn directory_is(&mut self, directory: Directory, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let me = self.config.me;
+        for entry in &directory.nodes {
+            self.learn_address(entry.node.id, &entry.address);
+            if entry.node != me {
+                out.emit(Output::Reach { node: entry.node, address: entry.address.clone() });
+            }
+            if self.directory.nodes.binary_search_by_key(&entry.node, |known| known.node).is_err() {
+                out.emit(Output::NodeUp(entry.node));
+            }
+        }
+        for known in &self.directory.nodes {
+            if directory.nodes.binary_search_by_key(&known.node, |entry| entry.node).is_err() {
+                out.emit(Output::NodeDown(known.node));
+            }
+        }
+        for gone in &directory.gone {
+            if *gone != me && self.directory.gone.binary_search(gone).is_err() {
+                out.emit(Output::Gone(*gone));
+            }
+        }
+        self.directory = directory;
+    }
+
+    fn learn_address(&mut self, node: NodeId, address: &str) {
+        if address.is_empty() || node == self.config.me.id {
+            return;
+        }
+        if self.addresses.len() < ADDRESSES_MAX || self.addresses.contains_key(&node) {
+            self.addresses.insert(node, String::from(address));
+        }
+    }
+
+    fn send(&mut self, to: Peer, message: Control, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if to == Peer::Key(self.config.me) || to == Peer::Id(self.config.me.id) {
+            self.loopback.push_back(message);
+        } else {
+            out.emit(Output::Send { to, message });
+        }
+    }
+}

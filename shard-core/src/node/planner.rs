@@ -1,0 +1,177 @@
+//! Where shards go while this node reigns: strategies asked, their answers handed to the allocator.
+//!
+//! The planner decides nothing about safety. It reads the allocator, asks the strategy of the type, and puts the answer
+//! in as `Allocate` and `Drain`, which the allocator obeys only if its own rules allow it.
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+
+use crate::allocation::{AllocationStrategy, Layout, LeastShard, Ledger, Limits, NodeView, Request};
+use crate::coordinator::{Allocator, Input, Stage};
+use crate::id::{Kind, NodeKey, ShardKey};
+use crate::prng::Prng;
+use crate::time::{Duration, Instant};
+use crate::wire::KindReport;
+
+/// Shards that wait for a place, at most; more are asked for again by those who need them.
+const WANTED_MAX: usize = 1 << 21;
+
+pub(super) struct Planner {
+    strategies: BTreeMap<Kind, Box<dyn AllocationStrategy>>,
+    ledger: Ledger,
+    limits: Limits,
+    /// Shards without a place, and who asked.
+    wanted: BTreeMap<ShardKey, Option<NodeKey>>,
+    /// Something changed since they were last looked at.
+    fresh: bool,
+    /// Where the shards that are being drained shall go.
+    targets: BTreeMap<ShardKey, NodeKey>,
+    ready: VecDeque<Input>,
+    next_round: Instant,
+    every: Duration,
+    drain: Duration,
+    seeds: Prng,
+}
+
+impl Planner {
+    pub(super) fn new(now: Instant, every: Duration, drain: Duration, seed: u64) -> Self {
+        Self {
+            strategies: BTreeMap::new(),
+            ledger: Ledger::new(),
+            limits: Limits::default(),
+            wanted: BTreeMap::new(),
+            fresh: false,
+            targets: BTreeMap::new(),
+            ready: VecDeque::new(),
+            next_round: now + every,
+            every,
+            drain,
+            seeds: Prng::new(seed).fork("planner"),
+        }
+    }
+
+    pub(super) fn register(&mut self, kind: KindReport, strategy: Box<dyn AllocationStrategy>) {
+        self.strategies.insert(kind.kind, strategy);
+    }
+
+    /// A reign begins: what was planned in a former one is void.
+    pub(super) fn reset(&mut self, now: Instant) {
+        self.wanted.clear();
+        self.targets.clear();
+        self.ready.clear();
+        self.next_round = now + self.every;
+    }
+
+    /// A shard needs a place.
+    pub(super) fn want(&mut self, key: ShardKey, asker: Option<NodeKey>) {
+        if self.wanted.len() < WANTED_MAX || self.wanted.contains_key(&key) {
+            self.wanted.insert(key, asker);
+            self.fresh = true;
+        }
+    }
+
+    /// The next thing that the allocator shall do.
+    pub(super) fn next(&mut self, now: Instant, allocator: &Allocator) -> Option<Input> {
+        if allocator.term().is_none() {
+            return None;
+        }
+        if self.ready.is_empty() && self.fresh && allocator.may_allocate(now) {
+            self.fresh = false;
+            self.place(now, allocator);
+        }
+        self.ready.pop_front()
+    }
+
+    /// Looks for a better balance, if it is time.
+    pub(super) fn rebalance(&mut self, now: Instant, allocator: &Allocator) {
+        if allocator.term().is_none() || now < self.next_round {
+            return;
+        }
+        self.next_round = now + self.every;
+        self.fresh |= !self.wanted.is_empty();
+        if !allocator.may_allocate(now) {
+            return;
+        }
+        self.targets.retain(|key, _| allocator.place(*key).is_some());
+        for (kind, shards) in allocator.kinds() {
+            let layout = self.layout(now, allocator, kind, shards);
+            let seed = self.seeds.next_u64();
+            let strategy = self.strategies.entry(kind).or_insert_with(|| Box::new(LeastShard::default()) as Box<_>);
+            let view = layout.view(now, seed);
+            for planned in self.ledger.round(strategy.as_mut(), &view, self.limits) {
+                let key = ShardKey { kind, shard: planned.shard };
+                self.targets.insert(key, view.node(planned.to).id);
+                self.ready.push_back(Input::Drain { key, within: self.drain });
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self, allocator: &Allocator) -> Option<Instant> {
+        allocator.term().is_some().then_some(self.next_round)
+    }
+
+    /// Places all that is wanted, one view per type.
+    fn place(&mut self, now: Instant, allocator: &Allocator) {
+        let mut wanted = core::mem::take(&mut self.wanted);
+        for (kind, shards) in allocator.kinds() {
+            let first = ShardKey { kind, shard: crate::id::ShardId(0) };
+            let last = ShardKey { kind, shard: crate::id::ShardId(u32::MAX) };
+            if wanted.range(first..=last).next().is_none() {
+                continue;
+            }
+            let mut layout = self.layout(now, allocator, kind, shards);
+            for (key, asker) in wanted.range(first..=last) {
+                if key.shard.0 >= shards || allocator.place(*key).is_some() {
+                    continue;
+                }
+                let seed = self.seeds.next_u64();
+                let asker = asker.and_then(|asker| layout.find(asker));
+                let request = match asker {
+                    Some(asker) => Request::new(key.shard, seed).asked_by(asker),
+                    None => Request::new(key.shard, seed),
+                };
+                let view = layout.view(now, seed);
+                let target = self.targets.get(key).and_then(|node| layout.find(*node));
+                let strategy = self.strategies.entry(kind).or_insert_with(|| Box::new(LeastShard::default()) as Box<_>);
+                let chosen = target
+                    .filter(|ix| view.is_candidate(*ix))
+                    .or_else(|| strategy.place(&view, &request).filter(|ix| view.is_candidate(*ix)));
+                if let Some(ix) = chosen {
+                    self.targets.remove(key);
+                    self.ready.push_back(Input::Allocate { key: *key, to: view.node(ix).id });
+                    layout.settle(now, key.shard, ix);
+                } else {
+                    self.wanted.insert(*key, None);
+                }
+            }
+        }
+        // What is of no type that is known now is asked for again by whoever needs it.
+        wanted.clear();
+    }
+
+    /// The cluster as a strategy sees it.
+    fn layout(&self, now: Instant, allocator: &Allocator, kind: Kind, shards: u32) -> Layout {
+        let mut layout = Layout::new(shards);
+        let candidates: alloc::vec::Vec<NodeKey> = allocator.candidates(now, kind).map(|node| node.node).collect();
+        let nodes =
+            allocator.nodes(now).filter(|node| node.kinds.iter().any(|known| known.kind == kind && known.hosts));
+        layout.set_nodes(
+            nodes
+                .map(|node| {
+                    let mut view = NodeView::new(node.node, node.address);
+                    view.accepts = candidates.binary_search(&node.node).is_ok();
+                    view
+                })
+                .collect(),
+        );
+        for place in allocator.places().filter(|place| place.key.kind == kind && place.key.shard.0 < shards) {
+            let Some(owner) = layout.find(place.owner) else { continue };
+            layout.settle(now, place.key.shard, owner);
+            if let Stage::Draining { .. } = place.stage {
+                let to = self.targets.get(&place.key).and_then(|node| layout.find(*node));
+                layout.depart(place.key.shard, to);
+            }
+        }
+        layout
+    }
+}

@@ -1,0 +1,129 @@
+//! What a lane orders from its host, one method per effect.
+//!
+//! Borrowed data goes out by reference: a body is encoded straight from the stream that keeps it. None of these may call
+//! back into the lane; answers (`started`, `finished`, `stopped`) come as separate calls afterwards.
+
+use crate::collections::EntityId;
+use crate::entity::{Fate, Reason, StopReason};
+use crate::id::{NodeKey, ShardId, ShardKey, Slot, Token};
+use crate::machine::Notice;
+
+/// Which life of which entity a host is asked to begin.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Life {
+    /// The entity.
+    pub id: EntityId,
+    /// Its shard.
+    pub shard: ShardId,
+    /// The grant it lives under.
+    pub token: Token,
+    /// Grows with every activation under the grant; the last part of the fence.
+    pub activation: u32,
+}
+
+/// The head of one message on its way to another node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DataHead {
+    /// The shard.
+    pub key: ShardKey,
+    /// The grant the stream is open to.
+    pub token: Token,
+    /// The opening.
+    pub attempt: u32,
+    /// Its number.
+    pub seq: u64,
+    /// Whether it is the first of the attempt.
+    pub first: bool,
+    /// Whether a reply is awaited.
+    pub ask: bool,
+}
+
+/// A stream message that carries no user data.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Receipt<'a> {
+    /// D4.
+    Taken {
+        /// The shard.
+        key: ShardKey,
+        /// The grant.
+        token: Token,
+        /// All up to this were taken.
+        upto: u64,
+    },
+    /// D5.
+    Closed {
+        /// The shard.
+        key: ShardKey,
+        /// The grant that ended.
+        token: Token,
+        /// All up to this were taken.
+        upto: u64,
+        /// And these.
+        beyond: &'a [u64],
+    },
+    /// D7.
+    Refuse {
+        /// The shard.
+        key: ShardKey,
+        /// The grant named.
+        token: Token,
+        /// The attempt named.
+        attempt: u32,
+        /// `Closed` follows.
+        draining: bool,
+        /// A later home.
+        hint: Option<(NodeKey, Token)>,
+    },
+    /// Taken, but not runnable here.
+    Rejected {
+        /// The shard.
+        key: ShardKey,
+        /// The grant.
+        token: Token,
+        /// Its number.
+        seq: u64,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// The host of one lane.
+pub trait LaneHost<M> {
+    /// Build the entity and run its first hook; answer with `started`.
+    fn start(&mut self, slot: Slot, life: Life);
+    /// Run one handler; answer with `finished`.
+    fn run(&mut self, slot: Slot, message: M);
+    /// Run the last hook and drop the state; answer with `stopped`.
+    fn stop(&mut self, slot: Slot, why: StopReason);
+    /// Drop whatever runs for this entity, and its state; answer with `stopped` once it is dropped.
+    fn cancel(&mut self, slot: Slot);
+    /// Drop the state of an entity that runs nothing. No answer.
+    fn discard(&mut self, slot: Slot);
+    /// How many bytes the message will be on the wire; or why it cannot go there.
+    ///
+    /// # Errors
+    /// [`Reason::TooLarge`].
+    fn weigh(&mut self, message: &M) -> Result<u32, Reason>;
+    /// Send one message to another node, in order with all else sent to it.
+    fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &M);
+    /// Send one receipt to another node, in order with all else sent to it.
+    fn receipt(&mut self, to: NodeKey, receipt: Receipt<'_>);
+    /// Ask the coordinator where a shard lives.
+    fn lookup(&mut self, shard: ShardId);
+    /// A message of a caller on this node met its fate without an answer.
+    fn undelivered(&mut self, id: &EntityId, message: M, fate: Fate);
+    /// The shard is this node's from now on; for information.
+    fn owned(&mut self, shard: ShardId, token: Token);
+    /// The shard is this node's no more; for information, whatever ended it.
+    fn lost(&mut self, shard: ShardId);
+    /// Tell control: the shard is dropped, nothing of it runs any more.
+    fn dropped(&mut self, shard: ShardId, token: Token);
+    /// Tell control: everything is dropped, nothing runs any more.
+    fn halted(&mut self);
+    /// One more entity of the type is awake on this node; true if that is more than the cap.
+    fn woke(&mut self) -> bool;
+    /// One fewer.
+    fn slept(&mut self);
+    /// For the operator.
+    fn notice(&mut self, notice: Notice);
+}

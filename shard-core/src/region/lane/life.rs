@@ -1,0 +1,312 @@
+//! How the lives of entities begin and end; the picture is on the page of [`crate::shard`].
+
+use super::{Lane, LaneHost, Life};
+use crate::collections::EntityId;
+use crate::entity::StopReason;
+use crate::id::{ShardId, Slot};
+use crate::machine::Notice;
+use crate::shard::Phase;
+use crate::time::{Duration, Instant};
+
+/// What an entity wants after a handler.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Live on.
+    Stay,
+    /// Stop after the mail already here.
+    Passivate,
+    /// Stop now; waiting mail goes to the next incarnation.
+    Stop,
+    /// The handler panicked or asked for a restart: the state is gone, start again after a pause.
+    Failed,
+}
+
+/// Something due later for one life of an entity.
+#[derive(Debug)]
+pub(super) enum Timer<M> {
+    /// A message to itself.
+    Message(Slot, M),
+    /// The end of the pause after a failure.
+    Rest(Slot),
+}
+
+impl<M> Lane<M> {
+    /// A handler that the host started through [`locate`](Self::locate) did not return at once.
+    pub fn busy(&mut self, slot: Slot) {
+        if let Some(resident) = self.residents.get_mut(slot)
+            && resident.phase == Phase::Idle
+        {
+            resident.phase = Phase::Busy;
+        }
+    }
+
+    /// The first hook of the entity at `slot` is done.
+    pub fn started(&mut self, now: Instant, slot: Slot, ready: bool, host: &mut impl LaneHost<M>) {
+        let Some(resident) = self.residents.get_mut(slot) else { return };
+        if resident.phase != Phase::Starting {
+            return;
+        }
+        if !ready {
+            return self.fail(now, slot, host);
+        }
+        resident.phase = Phase::Idle;
+        self.go_on(now, slot, host);
+    }
+
+    /// The handler of the entity at `slot` has returned, or was lost with its state (`Next::Failed`).
+    pub fn finished(&mut self, now: Instant, slot: Slot, next: Next, host: &mut impl LaneHost<M>) {
+        let Some(resident) = self.residents.get_mut(slot) else { return };
+        if !matches!(resident.phase, Phase::Busy | Phase::Idle) {
+            return;
+        }
+        if next == Next::Failed {
+            return self.fail(now, slot, host);
+        }
+        resident.phase = Phase::Idle;
+        resident.leaving |= next == Next::Passivate;
+        if !self.failures.is_empty() {
+            self.failures.remove(&slot.index);
+        }
+        if next == Next::Stop && !self.is_ending_at(slot) {
+            return self.stop(slot, StopReason::Asked, host);
+        }
+        self.go_on(now, slot, host);
+    }
+
+    /// The last hook of the entity at `slot` is done, or all of it was dropped by order; its state is gone.
+    pub fn stopped(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
+        let Some(resident) = self.residents.get(slot) else { return };
+        let (id, hash, shard) = (resident.id.clone(), resident.hash, resident.shard);
+        if self.is_ending(shard) {
+            self.bury(slot, host);
+            return self.after_burial(now, shard, host);
+        }
+        self.residents.forget_timers(slot);
+        let mail = self.residents.take_mail(slot);
+        self.bury(slot, host);
+        if !mail.is_empty() {
+            // What came for the stopping entity goes to a fresh incarnation, each message with its sender.
+            let fresh = self.wake(now, shard, hash, id, host);
+            for mail in mail {
+                self.residents.queue(fresh, mail);
+            }
+        }
+    }
+
+    /// A message to itself after `after`, as long as this life lasts. False: too many timers.
+    pub fn schedule(&mut self, now: Instant, slot: Slot, after: Duration, message: M) -> bool {
+        if self.timers.len() >= self.config.timers || self.residents.get(slot).is_none() {
+            return false;
+        }
+        self.add_timer(now + after, Timer::Message(slot, message));
+        true
+    }
+
+    /// Asks the entity `id` to stop once its mail is handled, as a caller may.
+    pub fn passivate(&mut self, now: Instant, hash: u64, id: &str, host: &mut impl LaneHost<M>) {
+        let Some(slot) = self.residents.find(hash, id) else { return };
+        if let Some(resident) = self.residents.get_mut(slot) {
+            resident.leaving = true;
+            if resident.phase == Phase::Idle {
+                self.go_on(now, slot, host);
+            }
+        }
+    }
+
+    /// Begins a life.
+    pub(super) fn wake(
+        &mut self,
+        now: Instant,
+        shard: ShardId,
+        hash: u64,
+        id: EntityId,
+        host: &mut impl LaneHost<M>,
+    ) -> Slot {
+        let at = self.local(shard);
+        let state = &mut self.shards[at];
+        let tenure = state.tenure.as_mut().expect("entities wake only in a shard that is owned");
+        tenure.activations += 1;
+        let (token, activation) = (tenure.token, tenure.activations);
+        state.residents += 1;
+        let slot = self.residents.create(hash, id.clone(), shard, activation);
+        self.sleepers.touch(now, slot.index);
+        host.start(slot, Life { id, shard, token, activation });
+        if host.woke() {
+            self.evict(slot, host);
+        }
+        slot
+    }
+
+    /// One too many on this node: the lane's own least recently used goes, if it is not the newcomer and can.
+    fn evict(&mut self, newcomer: Slot, host: &mut impl LaneHost<M>) {
+        let Some(oldest) = self.sleepers.oldest().and_then(|index| self.residents.at(index)) else { return };
+        if oldest == newcomer {
+            return;
+        }
+        let Some(resident) = self.residents.get_mut(oldest) else { return };
+        if resident.is_free() {
+            self.stop(oldest, StopReason::Evicted, host);
+        } else {
+            resident.leaving = true;
+            self.sleepers.remove(oldest.index);
+        }
+    }
+
+    pub(super) fn put_idle_to_sleep(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
+        while let Some(index) = self.sleepers.due(now) {
+            let Some(slot) = self.residents.at(index) else {
+                self.sleepers.remove(index);
+                continue;
+            };
+            let free = self.residents.get(slot).is_some_and(|resident| resident.is_free());
+            if free {
+                self.stop(slot, StopReason::Idle, host);
+            } else {
+                // Busy all the while: that is use.
+                self.sleepers.touch(now, index);
+            }
+        }
+    }
+
+    /// Decides what an entity that has just become idle does next.
+    fn go_on(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
+        let Some(resident) = self.residents.get(slot) else { return };
+        let shard = resident.shard;
+        if self.is_ending(shard) {
+            let why = if self.halting { None } else { Some(StopReason::Handoff) };
+            return match why {
+                Some(why) => self.stop(slot, why, host),
+                None => {
+                    host.discard(slot);
+                    self.bury(slot, host);
+                    self.after_burial(now, shard, host);
+                }
+            };
+        }
+        if !self.is_live(now) {
+            if resident.waiting() > 0 || resident.leaving {
+                self.stall(slot);
+            }
+            return;
+        }
+        match self.residents.next_mail(slot) {
+            Some(mail) => self.run(slot, mail, host),
+            None if self.residents.get(slot).is_some_and(|resident| resident.leaving) => {
+                self.stop(slot, StopReason::Asked, host);
+            }
+            None => {}
+        }
+    }
+
+    fn stall(&mut self, slot: Slot) {
+        if let Some(resident) = self.residents.get_mut(slot)
+            && !resident.stalled
+        {
+            resident.stalled = true;
+            self.stalled.push(slot);
+        }
+    }
+
+    /// The session was renewed: those that waited for it go on.
+    pub(super) fn resume(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
+        for slot in core::mem::take(&mut self.stalled) {
+            if let Some(resident) = self.residents.get_mut(slot) {
+                resident.stalled = false;
+                if resident.phase == Phase::Idle {
+                    self.go_on(now, slot, host);
+                }
+            }
+        }
+    }
+
+    pub(super) fn stop(&mut self, slot: Slot, why: StopReason, host: &mut impl LaneHost<M>) {
+        self.sleepers.remove(slot.index);
+        if let Some(resident) = self.residents.get_mut(slot) {
+            resident.phase = Phase::Stopping;
+            resident.leaving = false;
+            host.stop(slot, why);
+        }
+    }
+
+    /// The state is gone. In a shard that ends, so is the entity; else it rests and starts again with what waits.
+    fn fail(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
+        let Some(resident) = self.residents.get_mut(slot) else { return };
+        let shard = resident.shard;
+        resident.phase = Phase::Resting;
+        if self.is_ending(shard) {
+            self.bury(slot, host);
+            return self.after_burial(now, shard, host);
+        }
+        self.residents.forget_timers(slot);
+        let failures = self.failures.entry(slot.index).or_insert(0);
+        let pause = self.config.rest.saturating_mul(1 << (*failures).min(16)).min(self.config.rest_max);
+        *failures = failures.saturating_add(1);
+        self.add_timer(now + pause, Timer::Rest(slot));
+    }
+
+    /// After its pause an entity starts again, if mail waits; else its place is given up.
+    fn rested(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
+        let Some(resident) = self.residents.get_mut(slot) else { return };
+        if resident.phase != Phase::Resting {
+            return;
+        }
+        let (shard, id, waits) = (resident.shard, resident.id.clone(), resident.waiting() > 0);
+        let at = self.local(shard);
+        if !waits {
+            self.bury(slot, host);
+            return self.after_burial(now, shard, host);
+        }
+        let Some(tenure) = self.shards[at].tenure.as_mut() else { return };
+        tenure.activations += 1;
+        let (token, activation) = (tenure.token, tenure.activations);
+        if let Some(resident) = self.residents.get_mut(slot) {
+            resident.phase = Phase::Starting;
+            resident.activation = activation;
+            resident.leaving = false;
+        }
+        host.start(slot, Life { id, shard, token, activation });
+    }
+
+    /// Ends a life: its place is free. Mail of local callers goes back to the shard's stream when the tenure ends; mail of
+    /// other processes is theirs still.
+    pub(super) fn bury(&mut self, slot: Slot, host: &mut impl LaneHost<M>) {
+        self.sleepers.remove(slot.index);
+        self.failures.remove(&slot.index);
+        let Some((resident, mail)) = self.residents.remove(slot) else { return };
+        host.slept();
+        let at = self.local(resident.shard);
+        let state = &mut self.shards[at];
+        state.residents -= 1;
+        for mail in mail {
+            super::sender::keep_returned(&mut state.returned, &resident.id, mail);
+        }
+    }
+
+    fn is_ending_at(&self, slot: Slot) -> bool {
+        self.residents.get(slot).is_none_or(|resident| self.is_ending(resident.shard))
+    }
+
+    fn add_timer(&mut self, at: Instant, timer: Timer<M>) {
+        self.timers.insert((at, self.next_timer), timer);
+        self.next_timer += 1;
+    }
+
+    pub(super) fn fire_timers(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
+        while let Some(entry) = self.timers.first_entry() {
+            if entry.key().0 > now {
+                break;
+            }
+            match entry.remove() {
+                Timer::Message(slot, message) => self.deliver_timer(now, slot, message, host),
+                Timer::Rest(slot) => self.rested(now, slot, host),
+            }
+        }
+    }
+
+    pub(super) fn forced(&mut self, shard: ShardId, host: &mut impl LaneHost<M>) {
+        let at = self.local(shard);
+        if let Some(token) = self.shards[at].tenure.as_ref().map(|tenure| tenure.token) {
+            host.notice(Notice::DrainForced { key: self.key(shard), token });
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! How a message finds its entity.
+
+use super::{Lane, LaneHost, Receipt};
+use crate::collections::EntityId;
+use crate::entity::{Bound, Fate, Reason};
+use crate::id::{NodeKey, ShardId, Slot, Token};
+use crate::machine::Rule;
+use crate::region::stream::{IncomingOutput, Verdict};
+use crate::shard::{Mail, Origin, Phase};
+use crate::time::Instant;
+
+/// A message from a caller on this node.
+#[derive(Debug)]
+pub struct Tell<'a, M> {
+    /// The entity.
+    pub id: &'a str,
+    /// [`crate::hash::entity`] of the id.
+    pub hash: u64,
+    /// Its shard; must belong to the lane.
+    pub shard: ShardId,
+    /// The message.
+    pub message: M,
+    /// The caller waits for a reply.
+    pub ask: bool,
+    /// After this it is of no use unless it has started.
+    pub deadline: Option<Instant>,
+}
+
+/// A message from a stream of another process.
+#[derive(Debug)]
+pub struct Arrival<'a, M> {
+    /// The sender.
+    pub from: NodeKey,
+    /// Its shard; must belong to the lane.
+    pub shard: ShardId,
+    /// The grant it names.
+    pub token: Token,
+    /// The opening it belongs to.
+    pub attempt: u32,
+    /// Its number.
+    pub seq: u64,
+    /// Whether it is the first of the opening.
+    pub first: bool,
+    /// The entity.
+    pub id: &'a str,
+    /// [`crate::hash::entity`] of the id.
+    pub hash: u64,
+    /// The message; or why its bytes are none of this build's messages.
+    pub body: Result<M, Reason>,
+}
+
+impl<M> Lane<M> {
+    /// Takes a message of a local caller on the way that is always right: to the entity if the shard is owned here and
+    /// nothing is parked for it, else into the shard's stream. What becomes of it is told by a handler or by
+    /// [`LaneHost::undelivered`].
+    pub fn tell(&mut self, now: Instant, tell: Tell<'_, M>, host: &mut impl LaneHost<M>) {
+        if self.direct[self.local(tell.shard)] {
+            let origin = Origin::Here { ask: tell.ask, deadline: tell.deadline };
+            self.deliver(now, tell.shard, tell.hash, tell.id, Mail { origin, message: tell.message }, host);
+        } else {
+            self.depart(now, tell, host);
+        }
+    }
+
+    /// Takes a message of another process's stream (D3).
+    pub fn arrive(&mut self, now: Instant, arrival: Arrival<'_, M>, host: &mut impl LaneHost<M>) {
+        let Arrival { from, shard, token, attempt, seq, first, id, hash, body } = arrival;
+        let (key, at) = (self.key(shard), self.local(shard));
+        let settle_on_start = self.config.rules.on(Rule::SettleOnStart);
+        let halting = self.halting;
+        let verdict = match self.shards[at].tenure.as_mut() {
+            Some(tenure) if !halting => tenure.incoming.data(from, token, attempt, seq, first),
+            _ => Verdict::Refuse { draining: false },
+        };
+        match verdict {
+            Verdict::Accept => {}
+            Verdict::Duplicate | Verdict::Drop => return,
+            Verdict::Refuse { draining } => {
+                host.receipt(from, Receipt::Refuse { key, token, attempt, draining, hint: None });
+                return;
+            }
+        }
+        match body {
+            Ok(message) => {
+                if !settle_on_start {
+                    self.mark_taken(shard, from, seq);
+                }
+                self.deliver(now, shard, hash, id, Mail { origin: Origin::Stream { from, seq }, message }, host);
+            }
+            Err(reason) => self.reject(shard, from, seq, reason, host),
+        }
+    }
+
+    /// A timer of the entity at `slot` came due.
+    pub(super) fn deliver_timer(&mut self, now: Instant, slot: Slot, message: M, host: &mut impl LaneHost<M>) {
+        if self.residents.get(slot).is_some_and(|resident| !resident.leaving && resident.phase != Phase::Stopping) {
+            self.give(now, slot, Mail { origin: Origin::Timer, message }, host);
+        }
+    }
+
+    /// Reports what was taken since the last call, one receipt per sender and shard. Call it after every batch.
+    pub fn flush(&mut self, host: &mut impl LaneHost<M>) {
+        while let Some(at) = self.unflushed.pop_first() {
+            let key = self.key(self.global(at as usize));
+            if let Some(tenure) = &mut self.shards[at as usize].tenure {
+                let token = tenure.token;
+                tenure.incoming.flush(&mut |output| {
+                    if let IncomingOutput::Taken { to, upto } = output {
+                        host.receipt(to, Receipt::Taken { key, token, upto });
+                    }
+                });
+            }
+        }
+    }
+
+    /// Brings mail to an entity of a shard that is owned here, waking it if it sleeps.
+    pub(super) fn deliver(
+        &mut self,
+        now: Instant,
+        shard: ShardId,
+        hash: u64,
+        id: &str,
+        mail: Mail<M>,
+        host: &mut impl LaneHost<M>,
+    ) {
+        let slot = match self.residents.find(hash, id) {
+            Some(slot) => slot,
+            None => self.wake(now, shard, hash, EntityId::from(id), host),
+        };
+        self.give(now, slot, mail, host);
+    }
+
+    fn give(&mut self, now: Instant, slot: Slot, mail: Mail<M>, host: &mut impl LaneHost<M>) {
+        let live = self.is_live(now);
+        let Some(resident) = self.residents.get_mut(slot) else { return };
+        if resident.phase != Phase::Stopping {
+            self.sleepers.touch(now, slot.index);
+        }
+        if resident.waiting() >= self.config.mailbox {
+            return self.overflow(slot, mail, host);
+        }
+        if resident.is_free() && live && !resident.leaving {
+            return self.run(slot, mail, host);
+        }
+        if resident.phase == Phase::Idle && !resident.stalled {
+            resident.stalled = true;
+            self.stalled.push(slot);
+        }
+        self.residents.queue(slot, mail);
+    }
+
+    /// Starts a handler: the one place where mail is taken (D4).
+    pub(super) fn run(&mut self, slot: Slot, mail: Mail<M>, host: &mut impl LaneHost<M>) {
+        let Some(resident) = self.residents.get_mut(slot) else { return };
+        resident.phase = Phase::Busy;
+        let shard = resident.shard;
+        if let Origin::Stream { from, seq } = mail.origin {
+            self.mark_taken(shard, from, seq);
+        }
+        host.run(slot, mail.message);
+    }
+
+    fn mark_taken(&mut self, shard: ShardId, from: NodeKey, seq: u64) {
+        let at = self.local(shard);
+        if let Some(tenure) = &mut self.shards[at].tenure {
+            tenure.incoming.started(from, seq);
+            if tenure.incoming.owes() {
+                self.unflushed.insert(u32::try_from(at).unwrap_or(u32::MAX));
+            }
+        }
+    }
+
+    /// Settles a message of a stream without running it, and says why.
+    fn reject(&mut self, shard: ShardId, from: NodeKey, seq: u64, reason: Reason, host: &mut impl LaneHost<M>) {
+        let key = self.key(shard);
+        let Some(token) = self.shards[self.local(shard)].tenure.as_ref().map(|tenure| tenure.token) else { return };
+        // The rejection goes first: the `Taken` that covers it would settle the message in silence.
+        host.receipt(from, Receipt::Rejected { key, token, seq, reason });
+        self.mark_taken(shard, from, seq);
+    }
+
+    fn overflow(&mut self, slot: Slot, mail: Mail<M>, host: &mut impl LaneHost<M>) {
+        let Some(resident) = self.residents.get(slot) else { return };
+        let reason = Reason::Full(Bound::Entity);
+        match mail.origin {
+            Origin::Here { .. } => host.undelivered(&resident.id, mail.message, Fate::NotRun(reason)),
+            Origin::Stream { from, seq } => self.reject(resident.shard, from, seq, reason, host),
+            Origin::Timer => {
+                host.notice(crate::machine::Notice::BoundHit { what: "mailbox, by the entity's own timer" })
+            }
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! One lane: the shards `s` with `s % lanes == lane` of one entity type, on one node.
+//!
+//! Reading order: this page (state and the fast door), `mail` (how a message finds its entity), `life` (how lives begin and
+//! end), `tenure` (how grants begin and end, and the barrier), `sender` (how mail leaves for other nodes).
+
+mod host;
+mod life;
+mod mail;
+mod sender;
+mod tenure;
+#[cfg(test)]
+mod tests;
+
+pub use host::{DataHead, LaneHost, Life, Receipt};
+pub use life::Next;
+pub use mail::{Arrival, Tell};
+pub use tenure::Order;
+
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use core::num::NonZeroU32;
+
+use super::stream::{Incoming, Outgoing, OutgoingOutput, StreamConfig};
+use crate::collections::EntityId;
+use crate::id::{Kind, NodeKey, ShardId, ShardKey, Slot, Token};
+use crate::machine::{Fixed, Machine, Rules};
+use crate::passivation::{Passivation, Sleepers};
+use crate::shard::Residents;
+use crate::time::{Duration, Instant, soonest};
+
+/// What a lane must know and cannot change.
+#[derive(Clone, Debug)]
+pub struct LaneConfig {
+    /// This node.
+    pub me: NodeKey,
+    /// The entity type.
+    pub kind: Kind,
+    /// Its number of shards.
+    pub shards: NonZeroU32,
+    /// Which lane this is.
+    pub lane: u32,
+    /// Of how many.
+    pub lanes: NonZeroU32,
+    /// When entities fall asleep.
+    pub passivation: Passivation,
+    /// How many messages may wait for one entity.
+    pub mailbox: usize,
+    /// How many timers the entities of a lane may have in all.
+    pub timers: usize,
+    /// The pause before an entity that failed is started again; doubles with each failure in a row.
+    pub rest: Duration,
+    /// The longest such pause.
+    pub rest_max: Duration,
+    /// Bounds and times of the streams.
+    pub stream: Fixed<StreamConfig>,
+    /// The rules in force.
+    pub rules: Rules,
+}
+
+/// One grant under which entities live here.
+#[derive(Debug)]
+struct Tenure {
+    token: Token,
+    /// Set while it drains: when its entities are dropped by force.
+    drain: Option<Instant>,
+    /// Force was used already.
+    forced: bool,
+    /// How many lives began under it.
+    activations: u32,
+    /// What other nodes sent under it.
+    incoming: Incoming,
+}
+
+/// What the lane knows of one of its shards.
+#[derive(Debug)]
+struct ShardState<M> {
+    tenure: Option<Tenure>,
+    outgoing: Option<Box<Outgoing<EntityId, M>>>,
+    /// Entities of the shard, whatever their phase.
+    residents: u32,
+    /// Mail of local callers that a tenure's end gave back, until the end is complete.
+    returned: Vec<sender::Returned<M>>,
+}
+
+/// One lane. All calls take the present time; effects go to a [`LaneHost`].
+#[derive(Debug)]
+pub struct Lane<M> {
+    config: LaneConfig,
+    residents: Residents<M>,
+    sleepers: Sleepers,
+    shards: Vec<ShardState<M>>,
+    /// Per shard: owned, not draining, and nothing of this node's own is under way to it (D10).
+    direct: Vec<bool>,
+    /// No handler starts at or after this (the session's end less the margin).
+    live_until: Instant,
+    /// The lane is stopping everything; `halted` is owed.
+    halting: bool,
+    /// Idle entities whose mail waits for the session to be renewed.
+    stalled: Vec<Slot>,
+    /// Timers of entities, and the pauses of those that failed.
+    timers: BTreeMap<(Instant, u64), life::Timer<M>>,
+    next_timer: u64,
+    /// Failures in a row, of those that failed.
+    failures: BTreeMap<u32, u8>,
+    /// Shards with takings to report.
+    unflushed: BTreeSet<u32>,
+    /// Shards whose outgoing stream has a deadline.
+    waiting: BTreeSet<u32>,
+    /// Reused between calls.
+    scratch: Vec<OutgoingOutput>,
+}
+
+impl<M> Lane<M> {
+    /// A lane that owns nothing yet and is not live.
+    #[must_use]
+    pub fn new(config: LaneConfig) -> Self {
+        let lanes = config.lanes.get();
+        let mine = (config.shards.get() + lanes - 1 - config.lane) / lanes;
+        Self {
+            residents: Residents::default(),
+            sleepers: Sleepers::new(config.passivation.idle),
+            shards: (0..mine)
+                .map(|_| ShardState { tenure: None, outgoing: None, residents: 0, returned: Vec::new() })
+                .collect(),
+            direct: (0..mine).map(|_| false).collect(),
+            live_until: Instant::ZERO,
+            halting: false,
+            stalled: Vec::new(),
+            timers: BTreeMap::new(),
+            next_timer: 0,
+            failures: BTreeMap::new(),
+            unflushed: BTreeSet::new(),
+            waiting: BTreeSet::new(),
+            scratch: Vec::new(),
+            config,
+        }
+    }
+
+    /// The fast door. `Some` if a handler for `id` may start right now: the session lives, the shard is owned and not
+    /// draining, nothing of this node is parked for it, and the entity is awake, idle and has no mail. The host then runs
+    /// the handler itself; if that waits, it says so with [`busy`](Self::busy). O(1), allocates nothing.
+    ///
+    /// `shard` is the shard of `id` and belongs to this lane; `hash` is [`crate::hash::entity`] of it.
+    #[inline]
+    pub fn locate(&mut self, now: Instant, shard: ShardId, hash: u64, id: &str) -> Option<Slot> {
+        if now >= self.live_until || !self.direct[self.local(shard)] {
+            return None;
+        }
+        let slot = self.residents.find_free(hash, id)?;
+        self.sleepers.touch(now, slot.index);
+        Some(slot)
+    }
+
+    /// When [`expire`](Self::expire) next has something to do.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let timer = self.timers.keys().next().map(|(at, _)| *at);
+        let drain = self
+            .shards
+            .iter()
+            .filter_map(|state| state.tenure.as_ref())
+            .filter_map(|tenure| if tenure.forced { None } else { tenure.drain })
+            .min();
+        let streams =
+            self.waiting.iter().filter_map(|at| self.shards[*at as usize].outgoing.as_ref()?.deadline()).min();
+        soonest(soonest(timer, self.sleepers.deadline()), soonest(drain, streams))
+    }
+
+    /// Does what is due: idle entities fall asleep, timers fire, drains are forced, streams look again.
+    pub fn expire(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
+        self.force_drains(now, host);
+        self.put_idle_to_sleep(now, host);
+        self.fire_timers(now, host);
+        self.expire_streams(now, host);
+    }
+
+    /// Whether handlers may start at `now`.
+    #[must_use]
+    pub fn is_live(&self, now: Instant) -> bool {
+        now < self.live_until
+    }
+
+    /// Entities in any phase.
+    #[must_use]
+    pub fn residents(&self) -> usize {
+        self.residents.len()
+    }
+
+    /// The grants held, in order of the shards; a shard that drains is among them.
+    pub fn tenures(&self) -> impl Iterator<Item = (ShardId, Token)> {
+        self.shards.iter().enumerate().filter_map(|(at, state)| Some((self.global(at), state.tenure.as_ref()?.token)))
+    }
+
+    /// Messages of this node's callers that are kept for `shard`: parked, under way, or waiting to be taken elsewhere.
+    #[must_use]
+    pub fn unsettled(&self, shard: ShardId) -> usize {
+        self.shards[self.local(shard)].outgoing.as_ref().map_or(0, |outgoing| outgoing.len())
+    }
+
+    /// Where the stream of `shard` is open to, if to another node.
+    #[must_use]
+    pub fn route(&self, shard: ShardId) -> Option<NodeKey> {
+        self.shards[self.local(shard)].outgoing.as_ref()?.home()
+    }
+
+    /// The configuration.
+    #[must_use]
+    pub fn config(&self) -> &LaneConfig {
+        &self.config
+    }
+
+    #[inline]
+    fn local(&self, shard: ShardId) -> usize {
+        debug_assert_eq!(shard.0 % self.config.lanes.get(), self.config.lane, "shard of another lane");
+        (shard.0 / self.config.lanes.get()) as usize
+    }
+
+    fn global(&self, at: usize) -> ShardId {
+        ShardId(u32::try_from(at).unwrap_or(u32::MAX) * self.config.lanes.get() + self.config.lane)
+    }
+
+    fn key(&self, shard: ShardId) -> ShardKey {
+        ShardKey { kind: self.config.kind, shard }
+    }
+
+    /// Keeps the promise of [`locate`](Self::locate): recomputed whenever a tenure or a stream of the shard changes.
+    fn refresh_direct(&mut self, at: usize) {
+        let state = &self.shards[at];
+        let owned = state.tenure.as_ref().is_some_and(|tenure| tenure.drain.is_none());
+        self.direct[at] = owned && !self.halting && state.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_empty());
+    }
+
+    /// Whether the tenure of the shard is ending, so that nothing may start in it.
+    fn is_ending(&self, shard: ShardId) -> bool {
+        self.halting || self.shards[self.local(shard)].tenure.as_ref().is_none_or(|tenure| tenure.drain.is_some())
+    }
+}

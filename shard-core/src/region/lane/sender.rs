@@ -1,0 +1,289 @@
+//! How mail of this node's callers leaves for other nodes, and how it comes back when a tenure here ends.
+//!
+//! Each shard that is not served here has one [`Outgoing`] stream, made when it is first needed. The stream keeps every
+//! message until its fate is known and says by number what shall happen; this file looks the numbers up and does it.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::mem;
+
+use super::{DataHead, Lane, LaneHost, Tell};
+use crate::collections::EntityId;
+use crate::entity::{Bound, Fate, Reason};
+use crate::id::{NodeKey, ShardId, Token};
+use crate::machine::{Machine, Notice};
+use crate::region::stream::{self, GivenBack, Outgoing, OutgoingInput, OutgoingOutput};
+use crate::shard::{Mail, Origin};
+use crate::time::Instant;
+use crate::wire::Home;
+
+/// Mail that an ending tenure gave back.
+pub(super) type Returned<M> = GivenBack<EntityId, M>;
+
+/// Keeps the mail of local callers out of a life that ended; mail of streams is still kept by its sender.
+pub(super) fn keep_returned<M>(returned: &mut Vec<Returned<M>>, id: &EntityId, mail: Mail<M>) {
+    if let Origin::Here { ask, deadline } = mail.origin {
+        returned.push(GivenBack { entity: id.clone(), body: mail.message, ask, bytes: 0, deadline });
+    }
+}
+
+impl<M> Lane<M> {
+    /// A message for a shard that is not served here, or behind others that are parked for it.
+    pub(super) fn depart(&mut self, now: Instant, tell: Tell<'_, M>, host: &mut impl LaneHost<M>) {
+        let Tell { id, shard, message, ask, deadline, .. } = tell;
+        let id = EntityId::from(id);
+        let bytes = match host.weigh(&message) {
+            Ok(bytes) => bytes as usize,
+            Err(reason) => return host.undelivered(&id, message, Fate::NotRun(reason)),
+        };
+        let at = self.local(shard);
+        let mut outputs = mem::take(&mut self.scratch);
+        let refused = self.outgoing(at).push(now, id, message, bytes, ask, deadline, &mut outputs).err();
+        self.obey(now, at, outputs, host);
+        if let Some(full) = refused {
+            let bound = match full.bound {
+                stream::Bound::Messages | stream::Bound::Bytes => Bound::Shard,
+                stream::Bound::Asks => Bound::Asks,
+            };
+            host.undelivered(&full.entity, full.body, Fate::NotRun(Reason::Full(bound)));
+        }
+    }
+
+    /// D4, at the sender.
+    pub fn taken(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        shard: ShardId,
+        token: Token,
+        upto: u64,
+        host: &mut impl LaneHost<M>,
+    ) {
+        self.hear(now, shard, OutgoingInput::Taken { from, token, upto }, host);
+    }
+
+    /// D6.
+    #[expect(clippy::too_many_arguments, reason = "they are the frame")]
+    pub fn closed(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        shard: ShardId,
+        token: Token,
+        upto: u64,
+        beyond: &[u64],
+        host: &mut impl LaneHost<M>,
+    ) {
+        self.hear(now, shard, OutgoingInput::Closed { from, token, upto, beyond: beyond.to_vec() }, host);
+    }
+
+    /// D7.
+    #[expect(clippy::too_many_arguments, reason = "they are the frame")]
+    pub fn refused(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        shard: ShardId,
+        token: Token,
+        attempt: u32,
+        draining: bool,
+        hint: Option<(NodeKey, Token)>,
+        host: &mut impl LaneHost<M>,
+    ) {
+        self.hear(now, shard, OutgoingInput::Refuse { from, token, attempt, draining, hint }, host);
+    }
+
+    /// The owner took the message but could not give it to its entity.
+    #[expect(clippy::too_many_arguments, reason = "they are the frame")]
+    pub fn rejected(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        shard: ShardId,
+        token: Token,
+        seq: u64,
+        reason: Reason,
+        host: &mut impl LaneHost<M>,
+    ) {
+        let _ = token;
+        let at = self.local(shard);
+        if let Some(entry) = self.shards[at].outgoing.as_mut().and_then(|outgoing| outgoing.answered(from, seq)) {
+            host.undelivered(&entry.entity, entry.body, Fate::NotRun(reason));
+        }
+        self.settle_stream(now, at, host);
+    }
+
+    /// The owner answered the ask with number `seq`: here is the question, to be completed by the host; `None` if nobody
+    /// waits for it any more.
+    pub fn replied(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        shard: ShardId,
+        seq: u64,
+        host: &mut impl LaneHost<M>,
+    ) -> Option<M> {
+        let at = self.local(shard);
+        let entry = self.shards[at].outgoing.as_mut().and_then(|outgoing| outgoing.answered(from, seq));
+        self.settle_stream(now, at, host);
+        entry.map(|entry| entry.body)
+    }
+
+    pub(super) fn home(&mut self, now: Instant, shard: ShardId, home: Option<Home>, host: &mut impl LaneHost<M>) {
+        if let Some(home) = home {
+            self.hear(now, shard, OutgoingInput::Home(home), host);
+        }
+    }
+
+    pub(super) fn peer_gone(&mut self, now: Instant, node: NodeKey, host: &mut impl LaneHost<M>) {
+        for at in 0..self.shards.len() {
+            if let Some(tenure) = &mut self.shards[at].tenure {
+                tenure.incoming.peer_gone(node);
+            }
+            self.hear_at(now, at, OutgoingInput::PeerGone { node }, host);
+        }
+    }
+
+    pub(super) fn link(&mut self, now: Instant, node: NodeKey, up: bool, host: &mut impl LaneHost<M>) {
+        for at in 0..self.shards.len() {
+            let input = if up { OutgoingInput::LinkUp { node } } else { OutgoingInput::LinkDown { node } };
+            self.hear_at(now, at, input, host);
+        }
+    }
+
+    /// The end of a tenure here: what was not taken goes back to the front of the shard's stream, which looks for the next
+    /// owner.
+    pub(super) fn give_back(&mut self, now: Instant, at: usize, host: &mut impl LaneHost<M>) {
+        let mut returned = mem::take(&mut self.shards[at].returned);
+        if returned.is_empty() && self.shards[at].outgoing.is_none() {
+            return;
+        }
+        returned.retain_mut(|mail| {
+            mail.bytes = host.weigh(&mail.body).unwrap_or(u32::MAX) as usize;
+            true
+        });
+        let mut outputs = mem::take(&mut self.scratch);
+        self.outgoing(at).give_back(now, returned, &mut outputs);
+        self.obey(now, at, outputs, host);
+    }
+
+    pub(super) fn expire_streams(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
+        let waiting: Vec<u32> = self.waiting.iter().copied().collect();
+        for at in waiting {
+            let at = at as usize;
+            let Some(outgoing) = &mut self.shards[at].outgoing else { continue };
+            if outgoing.deadline().is_some_and(|deadline| deadline <= now) {
+                let mut outputs = mem::take(&mut self.scratch);
+                outgoing.expire(now, &mut outputs);
+                self.obey(now, at, outputs, host);
+            }
+        }
+    }
+
+    /// The host is about to end: every message that is kept gets its last fate.
+    pub fn abandon(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
+        for at in 0..self.shards.len() {
+            if let Some(outgoing) = &mut self.shards[at].outgoing {
+                let mut outputs = mem::take(&mut self.scratch);
+                outgoing.abandon(&mut outputs);
+                self.obey(now, at, outputs, host);
+            }
+        }
+    }
+
+    /// Messages of this node's callers that are kept in streams, over all shards.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.shards.iter().filter_map(|state| state.outgoing.as_ref()).map(|outgoing| outgoing.len()).sum()
+    }
+
+    fn outgoing(&mut self, at: usize) -> &mut Outgoing<EntityId, M> {
+        let (config, me) = (&self.config.stream, self.config.me);
+        self.shards[at].outgoing.get_or_insert_with(|| Box::new(Outgoing::new(config.clone(), me)))
+    }
+
+    fn hear(&mut self, now: Instant, shard: ShardId, input: OutgoingInput, host: &mut impl LaneHost<M>) {
+        self.hear_at(now, self.local(shard), input, host);
+    }
+
+    fn hear_at(&mut self, now: Instant, at: usize, input: OutgoingInput, host: &mut impl LaneHost<M>) {
+        let Some(outgoing) = &mut self.shards[at].outgoing else { return };
+        let mut outputs = mem::take(&mut self.scratch);
+        outgoing.handle(now, input, &mut outputs);
+        self.obey(now, at, outputs, host);
+    }
+
+    /// Does what a stream ordered.
+    fn obey(&mut self, now: Instant, at: usize, mut outputs: Vec<OutgoingOutput>, host: &mut impl LaneHost<M>) {
+        let shard = self.global(at);
+        let key = self.key(shard);
+        for output in outputs.drain(..) {
+            match output {
+                OutgoingOutput::Transmit { to, token, attempt, seq, first } => {
+                    if let Some(outgoing) = &self.shards[at].outgoing
+                        && let Some(entry) = outgoing.message(seq)
+                    {
+                        let head = DataHead { key, token, attempt, seq, first, ask: entry.ask };
+                        host.transmit(to, head, &entry.entity, &entry.body);
+                    }
+                }
+                OutgoingOutput::Lookup => host.lookup(shard),
+                OutgoingOutput::OpenLocal { token } => self.open_local(now, at, token, host),
+                OutgoingOutput::InDoubt { seq } | OutgoingOutput::Overdue { seq } => {
+                    self.fate(at, seq, Fate::InDoubt, host);
+                }
+                OutgoingOutput::Unavailable { seq } => {
+                    self.fate(at, seq, Fate::NotRun(Reason::Unavailable), host);
+                }
+                OutgoingOutput::Expired { seq } => self.fate(at, seq, Fate::NotRun(Reason::Expired), host),
+            }
+        }
+        self.scratch = outputs;
+        self.settle_stream(now, at, host);
+    }
+
+    /// This node is the home: what is parked goes to its entities, in order, unless the tenure is ending or over.
+    fn open_local(&mut self, now: Instant, at: usize, token: Token, host: &mut impl LaneHost<M>) {
+        let shard = self.global(at);
+        let serves = match &self.shards[at].tenure {
+            Some(tenure) if tenure.token == token => {
+                if tenure.drain.is_some() || self.halting {
+                    return; // its end gives the stream back
+                }
+                true
+            }
+            _ => false,
+        };
+        if !serves {
+            if let Some(outgoing) = &mut self.shards[at].outgoing {
+                outgoing.not_local(now);
+            }
+            return;
+        }
+        while let Some(entry) = self.shards[at].outgoing.as_mut().and_then(|outgoing| outgoing.pop_front()) {
+            let hash = crate::hash::entity(entry.entity.as_str());
+            let origin = Origin::Here { ask: entry.ask, deadline: entry.deadline };
+            let mail = Mail { origin, message: entry.body };
+            self.deliver(now, shard, hash, entry.entity.as_str(), mail, host);
+        }
+    }
+
+    fn fate(&mut self, at: usize, seq: u64, fate: Fate, host: &mut impl LaneHost<M>) {
+        match self.shards[at].outgoing.as_mut().and_then(|outgoing| outgoing.take(seq)) {
+            Some(entry) => host.undelivered(&entry.entity, entry.body, fate),
+            None => host.notice(Notice::BoundHit { what: "a fate told twice" }),
+        }
+    }
+
+    /// After every change of a stream: is the fast door open, and is there a deadline?
+    fn settle_stream(&mut self, _now: Instant, at: usize, _host: &mut impl LaneHost<M>) {
+        let index = u32::try_from(at).unwrap_or(u32::MAX);
+        let waits = self.shards[at].outgoing.as_ref().is_some_and(|outgoing| outgoing.deadline().is_some());
+        if waits {
+            self.waiting.insert(index);
+        } else {
+            self.waiting.remove(&index);
+        }
+        self.refresh_direct(at);
+    }
+}

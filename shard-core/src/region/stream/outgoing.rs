@@ -1,0 +1,740 @@
+//! The sender's side of one stream: D1, D2, D6-D10.
+
+use alloc::{collections::VecDeque, vec::Vec};
+use core::fmt;
+
+use super::queue::Queue;
+use super::{Entry, StreamConfig};
+use crate::id::{NodeKey, Token};
+use crate::machine::{Fixed, Machine, Outbox, Rule};
+use crate::time::{Duration, Instant, soonest};
+use crate::wire::Home;
+
+/// All that one process has to say to one shard, in order. `E` names an entity, `B` is a message body; neither is looked
+/// into. A lane pushes with [`push`](Self::push), encodes from [`message`](Self::message) when told to transmit, and
+/// takes what failed with [`take`](Self::take).
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Outgoing<E, B> {
+    config: Fixed<StreamConfig>,
+    me: NodeKey,
+    next_seq: u64,
+    /// Grows with every opening, never repeats (D11).
+    attempt: u32,
+    phase: Phase,
+    /// D10: the greatest grant followed so far.
+    route: Option<Route>,
+    /// The present attempt's message with the `first` mark, once it is sent (D2).
+    first: Option<u64>,
+    /// The link refused a message: nothing is sent until it has room.
+    held: bool,
+    /// A later home, and until when `Closed` of the present one is waited for (D9).
+    newer: Option<(Home, Instant)>,
+    /// A node that is hard to reach.
+    down: Option<NodeKey>,
+    /// D9: no question before this.
+    ask_at: Instant,
+    /// The pause after the next refusal by the same grant.
+    refuse_pause: Duration,
+    unsettled: Queue<E, B>,
+    /// Asks that were taken and wait for their reply, by ascending number, with the process that took them.
+    awaiting: VecDeque<(NodeKey, Entry<E, B>)>,
+    /// No entry of `awaiting` has a deadline before this.
+    overdue_at: Option<Instant>,
+    /// Entries whose fate was told and which the lane has not yet taken.
+    fated: Vec<Entry<E, B>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+struct Route {
+    node: NodeKey,
+    token: Token,
+    /// The grant is known to have ended: only a later one is followed.
+    over: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+enum Phase {
+    /// No home. With something unsettled: when to look it up next, and the pause after that.
+    Seek { lookup: Option<(Instant, Duration)> },
+    /// Messages go to the route's node as they come.
+    Open,
+    /// The owner drains; its `Closed` will come.
+    Wait,
+    /// This node is the home; the lane pops messages itself.
+    Local,
+}
+
+/// What a stream hears.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum OutgoingInput {
+    /// The coordinator's answer to a lookup, unless the shard has no home yet.
+    Home(Home),
+    /// The owner started handlers for every message up to `upto`.
+    Taken {
+        /// The process that says so.
+        from: NodeKey,
+        /// Its grant.
+        token: Token,
+        /// The last of the prefix.
+        upto: u64,
+    },
+    /// The owner's tenure ended.
+    Closed {
+        /// The process that says so.
+        from: NodeKey,
+        /// Its grant.
+        token: Token,
+        /// The last of the prefix taken.
+        upto: u64,
+        /// Those taken beyond it.
+        beyond: Vec<u64>,
+    },
+    /// A message was not let in.
+    Refuse {
+        /// The process that says so.
+        from: NodeKey,
+        /// The grant named by the message.
+        token: Token,
+        /// The attempt named by the message.
+        attempt: u32,
+        /// `Closed` will follow.
+        draining: bool,
+        /// A later home, if the refuser knows one.
+        hint: Option<(NodeKey, Token)>,
+    },
+    /// A process is gone for good, as a link or the coordinator says.
+    PeerGone {
+        /// The process.
+        node: NodeKey,
+    },
+    /// A process is hard to reach: a dial failed. A mere break that is mended at once is not worth telling.
+    LinkDown {
+        /// The process.
+        node: NodeKey,
+    },
+    /// A process can be reached again.
+    LinkUp {
+        /// The process.
+        node: NodeKey,
+    },
+    /// The link did not take message `seq`, or gave it back unsent (K5): it and all after it are unsent again, and
+    /// nothing is transmitted before `Room` or another opening. What was ordered before and is not
+    /// [`is_sent`](Outgoing::is_sent) any more must not be encoded.
+    Held {
+        /// The attempt under which it was to be transmitted.
+        attempt: u32,
+        /// The message.
+        seq: u64,
+    },
+    /// The link has room again. Told after all earlier outputs of this stream have been dealt with.
+    Room,
+}
+
+/// What a stream orders.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum OutgoingOutput {
+    /// Put message `seq` on the link to `to`, behind all ordered before; if it has no room, answer `Held`.
+    Transmit {
+        /// The owner.
+        to: NodeKey,
+        /// Its grant.
+        token: Token,
+        /// The present attempt.
+        attempt: u32,
+        /// The message.
+        seq: u64,
+        /// The first of its attempt.
+        first: bool,
+    },
+    /// Ask the coordinator for the shard's home.
+    Lookup,
+    /// This node is the home under `token`: take the messages out with [`Outgoing::pop_front`].
+    OpenLocal {
+        /// The grant.
+        token: Token,
+    },
+    /// Message `seq` may or may not have run and is never sent again (D8). For an ask that was taken: its reply will
+    /// not come. [`Outgoing::take`] it.
+    InDoubt {
+        /// The message.
+        seq: u64,
+    },
+    /// Message `seq` was not run: no owner could be reached in time. [`Outgoing::take`] it.
+    Unavailable {
+        /// The message.
+        seq: u64,
+    },
+    /// Message `seq` was not run: its deadline passed. [`Outgoing::take`] it.
+    Expired {
+        /// The message.
+        seq: u64,
+    },
+    /// Ask `seq` was taken, but its deadline passed without a reply. [`Outgoing::take`] it.
+    Overdue {
+        /// The message.
+        seq: u64,
+    },
+}
+
+/// A message that was delivered on this node and not taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GivenBack<E, B> {
+    /// The entity.
+    pub entity: E,
+    /// The message.
+    pub body: B,
+    /// Its sender waits for a reply.
+    pub ask: bool,
+    /// What it counts against the stream's bound.
+    pub bytes: usize,
+    /// If it is still unsent by then, it is not run at all.
+    pub deadline: Option<Instant>,
+}
+
+/// Which bound of a stream is reached.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Bound {
+    /// [`StreamConfig::messages_max`].
+    Messages,
+    /// [`StreamConfig::bytes_max`].
+    Bytes,
+    /// [`StreamConfig::asks_max`].
+    Asks,
+}
+
+/// A message that the stream did not take; here it is again.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Full<E, B> {
+    /// The bound.
+    pub bound: Bound,
+    /// The entity it was for.
+    pub entity: E,
+    /// The message.
+    pub body: B,
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Messages => "the stream to the shard holds too many messages",
+            Self::Bytes => "the stream to the shard holds too many bytes",
+            Self::Asks => "too many asks to the shard are unanswered",
+        })
+    }
+}
+
+impl<E, B> Outgoing<E, B> {
+    /// An empty stream of process `me`.
+    #[must_use]
+    pub fn new(config: Fixed<StreamConfig>, me: NodeKey) -> Self {
+        Self::resume(config, me, (1, 0))
+    }
+
+    /// An empty stream that goes on from the [`counters`](Self::counters) of an evicted one (D11).
+    #[must_use]
+    pub fn resume(config: Fixed<StreamConfig>, me: NodeKey, (next_seq, attempt): (u64, u32)) -> Self {
+        let refuse_pause = config.refuse_pause;
+        Self {
+            config,
+            me,
+            next_seq,
+            attempt,
+            phase: Phase::Seek { lookup: None },
+            route: None,
+            first: None,
+            held: false,
+            newer: None,
+            down: None,
+            ask_at: Instant::ZERO,
+            refuse_pause,
+            unsettled: Queue::new(),
+            awaiting: VecDeque::new(),
+            overdue_at: None,
+            fated: Vec::new(),
+        }
+    }
+
+    /// What must outlive the stream if it is evicted: numbers and attempts never repeat (D11). Evict only what
+    /// [`is_idle`](Self::is_idle).
+    #[must_use]
+    pub fn counters(&self) -> (u64, u32) {
+        (self.next_seq, self.attempt)
+    }
+
+    /// Whether nothing is unsettled, unanswered or untaken.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.unsettled.is_empty() && self.awaiting.is_empty() && self.fated.is_empty()
+    }
+
+    /// Whether nothing is unsettled: only then may a lane that owns the shard pass by the stream (D10).
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.unsettled.is_empty()
+    }
+
+    /// How many messages are unsettled.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.unsettled.len()
+    }
+
+    /// The process that messages go to, unless the stream has no home now.
+    #[must_use]
+    pub fn home(&self) -> Option<NodeKey> {
+        self.route.filter(|_| !matches!(self.phase, Phase::Seek { .. })).map(|route| route.node)
+    }
+
+    /// An unsettled message. O(1), or O(log n) after something was taken out of the middle.
+    #[must_use]
+    pub fn message(&self, seq: u64) -> Option<&Entry<E, B>> {
+        self.unsettled.get(seq)
+    }
+
+    /// Whether message `seq` is on its way under the present attempt: only then may a `Transmit` of it be obeyed.
+    #[must_use]
+    pub fn is_sent(&self, seq: u64) -> bool {
+        self.unsettled.find(seq).is_ok_and(|index| self.unsettled.is_sent(index))
+    }
+
+    /// Takes a message whose fate an output told.
+    pub fn take(&mut self, seq: u64) -> Option<Entry<E, B>> {
+        let index = self.fated.iter().position(|entry| entry.seq == seq)?;
+        Some(self.fated.remove(index))
+    }
+
+    /// Appends a message and gives its number; open streams transmit it at once (D1). `bytes` counts against the bound.
+    /// If it is unsent at `deadline`, it is not run.
+    ///
+    /// # Errors
+    /// A bound is reached; the message comes back and the stream is unchanged.
+    #[expect(clippy::too_many_arguments, reason = "they are the message")]
+    pub fn push(
+        &mut self,
+        now: Instant,
+        entity: E,
+        body: B,
+        bytes: usize,
+        ask: bool,
+        deadline: Option<Instant>,
+        out: &mut (impl Outbox<OutgoingOutput> + ?Sized),
+    ) -> Result<u64, Full<E, B>> {
+        if let Some(bound) = self.bound_reached(bytes, ask) {
+            return Err(Full { bound, entity, body });
+        }
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let give_up_at = now + self.config.give_up_after;
+        self.unsettled.push_back(Entry { seq, entity, body, ask, bytes, deadline, give_up_at });
+        match (self.phase, self.route) {
+            (Phase::Open, _) => self.transmit(out),
+            (Phase::Seek { lookup: None }, _) => self.seek(now, out),
+            (Phase::Local, Some(route)) if self.unsettled.len() == 1 => {
+                out.emit(OutgoingOutput::OpenLocal { token: route.token });
+            }
+            _ => {}
+        }
+        Ok(seq)
+    }
+
+    /// The next message for this node's own entities; `None` unless this node is the home. The lane either runs it or
+    /// brings it back with [`return_local`](Self::return_local).
+    pub fn pop_front(&mut self) -> Option<Entry<E, B>> {
+        if self.phase == Phase::Local { self.unsettled.remove(0) } else { None }
+    }
+
+    /// The local tenure ended: `entries`, popped but never taken by a handler, go back to the front in ascending order,
+    /// bounds or not, and the stream seeks the next home.
+    pub fn return_local(
+        &mut self,
+        now: Instant,
+        entries: impl DoubleEndedIterator<Item = Entry<E, B>>,
+        out: &mut (impl Outbox<OutgoingOutput> + ?Sized),
+    ) {
+        for entry in entries.rev() {
+            self.unsettled.push_front(entry);
+        }
+        if self.phase == Phase::Local {
+            self.leave_route(now, out);
+        }
+    }
+
+    /// The local tenure ended: mail that was delivered here and not taken comes back, in order, before all that is kept.
+    /// Everything is numbered anew, which is safe because nothing of it was sent under a grant that still counts.
+    pub fn give_back(
+        &mut self,
+        now: Instant,
+        returned: Vec<GivenBack<E, B>>,
+        out: &mut (impl Outbox<OutgoingOutput> + ?Sized),
+    ) {
+        let give_up_at = now + self.config.give_up_after;
+        if !returned.is_empty() {
+            debug_assert!(!self.unsettled.any_sent(), "mail is delivered here only while none is sent elsewhere");
+            let mut kept = Vec::new();
+            while !self.unsettled.any_sent()
+                && let Some(entry) = self.unsettled.remove(0)
+            {
+                kept.push(entry);
+            }
+            for GivenBack { entity, body, ask, bytes, deadline } in returned {
+                let seq = self.take_number();
+                self.unsettled.push_back(Entry { seq, entity, body, ask, bytes, deadline, give_up_at });
+            }
+            for entry in kept {
+                let seq = self.take_number();
+                self.unsettled.push_back(Entry { seq, ..entry });
+            }
+        }
+        match self.phase {
+            Phase::Local => self.leave_route(now, out),
+            Phase::Seek { lookup: None } if !self.unsettled.is_empty() => self.seek(now, out),
+            _ => {}
+        }
+    }
+
+    /// The lane was told to open here, but does not hold that grant (any more): as a refusal by another node.
+    pub fn not_local(&mut self, now: Instant) {
+        if self.phase == Phase::Local {
+            let lookup = (!self.unsettled.is_empty()).then(|| (now + self.refuse_pause, self.config.retry_first));
+            self.phase = Phase::Seek { lookup };
+            self.refuse_pause = (self.refuse_pause * 2).min(self.config.retry_last);
+        }
+    }
+
+    /// The process is about to end: everything unsettled or unanswered gets its last fate.
+    pub fn abandon(&mut self, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        loop {
+            let sent = self.unsettled.any_sent();
+            let Some(entry) = self.unsettled.remove(0) else { break };
+            let seq = entry.seq;
+            self.fated.push(entry);
+            out.emit(if sent { OutgoingOutput::InDoubt { seq } } else { OutgoingOutput::Unavailable { seq } });
+        }
+        for (_, entry) in core::mem::take(&mut self.awaiting) {
+            out.emit(OutgoingOutput::InDoubt { seq: entry.seq });
+            self.fated.push(entry);
+        }
+    }
+
+    fn take_number(&mut self) -> u64 {
+        self.next_seq += 1;
+        self.next_seq - 1
+    }
+
+    /// Process `from` answered ask `seq`, or rejected message `seq`, which may arrive before its `Taken` and settles it
+    /// then. `None`: it is not waited for any more.
+    pub fn answered(&mut self, from: NodeKey, seq: u64) -> Option<Entry<E, B>> {
+        if let Ok(index) = self.awaiting.binary_search_by_key(&seq, |(_, entry)| entry.seq) {
+            if self.awaiting.get(index).is_none_or(|(node, _)| *node != from) {
+                return None;
+            }
+            return self.awaiting.remove(index).map(|(_, entry)| entry);
+        }
+        let index = self.unsettled.find(seq).ok()?;
+        if self.unsettled.is_sent(index) && self.home() == Some(from) { self.unsettled.remove(index) } else { None }
+    }
+
+    fn bound_reached(&self, bytes: usize, ask: bool) -> Option<Bound> {
+        if self.unsettled.len() >= self.config.messages_max {
+            return Some(Bound::Messages);
+        }
+        if self.unsettled.bytes + bytes > self.config.bytes_max && !self.unsettled.is_empty() {
+            return Some(Bound::Bytes);
+        }
+        let asks = self.unsettled.asks + self.awaiting.len();
+        (ask && asks >= self.config.asks_max).then_some(Bound::Asks)
+    }
+
+    // ---- edges between the phases -----------------------------------------------------------------------------------
+
+    /// D2: another attempt, at `home`; all that is unsettled goes there in order.
+    fn open(&mut self, now: Instant, home: Home, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        if self.route.is_none_or(|route| route.token < home.token) {
+            self.refuse_pause = self.config.refuse_pause;
+        }
+        self.attempt += 1;
+        self.route = Some(Route { node: home.node, token: home.token, over: false });
+        (self.first, self.held, self.newer) = (None, false, None);
+        self.ask_at = now + self.config.ask_every;
+        self.declare_fates(now, out);
+        if home.node == self.me {
+            self.phase = Phase::Local;
+            out.emit(OutgoingOutput::OpenLocal { token: home.token });
+        } else {
+            self.phase = Phase::Open;
+            self.transmit(out);
+        }
+    }
+
+    fn transmit(&mut self, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        let Some(Route { node: to, token, .. }) = self.route.filter(|_| self.phase == Phase::Open && !self.held) else {
+            return;
+        };
+        while let Some(seq) = self.unsettled.send_next() {
+            let first = self.first.is_none();
+            self.first.get_or_insert(seq);
+            out.emit(OutgoingOutput::Transmit { to, token, attempt: self.attempt, seq, first });
+        }
+    }
+
+    /// Without a home from here on; looks one up at once if there is something to send.
+    fn seek(&mut self, now: Instant, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        let mut lookup = None;
+        if !self.unsettled.is_empty() {
+            out.emit(OutgoingOutput::Lookup);
+            lookup = Some((now + self.config.retry_first, self.config.retry_first * 2));
+        }
+        self.phase = Phase::Seek { lookup };
+    }
+
+    /// The route's tenure is over and nothing of it is on its way: on to the next home, if it is known.
+    fn leave_route(&mut self, now: Instant, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        if let Some(route) = &mut self.route {
+            route.over = true;
+        }
+        match self.newer.take() {
+            Some((home, _)) => self.open(now, home, out),
+            None => self.seek(now, out),
+        }
+    }
+
+    /// D8: the owner is gone, or given up. What was sent to it is in doubt and stays unsent for ever.
+    fn lose_route(&mut self, now: Instant, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        if self.config.rules.on(Rule::NeverResendInDoubt) {
+            while self.unsettled.any_sent()
+                && let Some(entry) = self.unsettled.remove(0)
+            {
+                out.emit(OutgoingOutput::InDoubt { seq: entry.seq });
+                self.fated.push(entry);
+            }
+        }
+        self.unsettled.unsend_from(0);
+        self.leave_route(now, out);
+    }
+
+    fn at_owner(&self, from: NodeKey, token: Token) -> bool {
+        matches!(self.phase, Phase::Open | Phase::Wait)
+            && self.route.is_some_and(|route| route.node == from && route.token == token)
+    }
+
+    /// Settles the sent entry at `index`; an ask goes on waiting for its reply.
+    fn settle(&mut self, index: usize, by: NodeKey) {
+        let Some(entry) = self.unsettled.remove(index) else { return };
+        if entry.ask {
+            self.overdue_at = soonest(self.overdue_at, entry.deadline);
+            let place = self.awaiting.partition_point(|(_, other)| other.seq < entry.seq);
+            self.awaiting.insert(place, (by, entry));
+        }
+    }
+
+    fn settle_upto(&mut self, upto: u64, by: NodeKey) {
+        while self.unsettled.any_sent() && self.unsettled.front().is_some_and(|front| front.seq <= upto) {
+            self.settle(0, by);
+        }
+    }
+
+    // ---- things heard -----------------------------------------------------------------------------------------------
+
+    /// D9, D10.
+    fn home_named(&mut self, now: Instant, home: Home, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        let Some(route) = self.route else { return self.open(now, home, out) };
+        let later = home.token > route.token;
+        match self.phase {
+            Phase::Seek { .. } if later || (home.token == route.token && !route.over) => self.open(now, home, out),
+            Phase::Open | Phase::Wait if later => {
+                let close_by = self.newer.map_or(now + self.config.close_wait, |(_, close_by)| close_by);
+                if self.newer.is_none_or(|(newer, _)| newer.token < home.token) {
+                    self.newer = Some((home, close_by));
+                }
+                if !home.closed || self.down == Some(route.node) {
+                    self.lose_route(now, out);
+                }
+            }
+            Phase::Local if later => self.newer = Some((home, Instant::NEVER)),
+            _ => {}
+        }
+    }
+
+    /// D6.
+    fn closed(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        (upto, beyond): (u64, &[u64]),
+        out: &mut (impl Outbox<OutgoingOutput> + ?Sized),
+    ) {
+        self.settle_upto(upto, from);
+        for seq in beyond {
+            if let Ok(index) = self.unsettled.find(*seq)
+                && self.unsettled.is_sent(index)
+            {
+                self.settle(index, from);
+            }
+        }
+        self.unsettled.unsend_from(0);
+        self.leave_route(now, out);
+    }
+
+    /// D7.
+    fn refused(
+        &mut self,
+        now: Instant,
+        draining: bool,
+        hint: Option<(NodeKey, Token)>,
+        out: &mut (impl Outbox<OutgoingOutput> + ?Sized),
+    ) {
+        let Some(route) = self.route else { return };
+        if draining && self.config.rules.on(Rule::DrainingWaits) {
+            self.phase = Phase::Wait;
+            return;
+        }
+        self.unsettled.unsend_from(0);
+        let hint = hint.filter(|(_, token)| *token > route.token);
+        let known = self.newer.take().map(|(home, _)| home);
+        let hinted = hint.map(|(node, token)| Home { node, token, closed: true });
+        if let Some(home) = known.into_iter().chain(hinted).max_by_key(|home| home.token) {
+            return self.open(now, home, out);
+        }
+        self.phase = Phase::Seek { lookup: Some((now + self.refuse_pause, self.config.retry_first)) };
+        self.refuse_pause = (self.refuse_pause * 2).min(self.config.retry_last);
+    }
+
+    fn peer_gone(&mut self, now: Instant, node: NodeKey, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        let mut index = 0;
+        while let Some((taker, _)) = self.awaiting.get(index) {
+            if *taker != node {
+                index += 1;
+            } else if let Some((_, entry)) = self.awaiting.remove(index) {
+                out.emit(OutgoingOutput::InDoubt { seq: entry.seq });
+                self.fated.push(entry);
+            }
+        }
+        self.newer = self.newer.filter(|(home, _)| home.node != node);
+        if matches!(self.phase, Phase::Open | Phase::Wait) && self.route.is_some_and(|route| route.node == node) {
+            self.lose_route(now, out);
+        }
+    }
+
+    fn link_down(&mut self, now: Instant, node: NodeKey, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        self.down = Some(node);
+        let waits = matches!(self.phase, Phase::Open | Phase::Wait) && self.newer.is_some();
+        if waits && self.route.is_some_and(|route| route.node == node) {
+            self.lose_route(now, out);
+        }
+    }
+
+    fn hold(&mut self, attempt: u32, seq: u64) {
+        if attempt != self.attempt || !matches!(self.phase, Phase::Open | Phase::Wait) {
+            return;
+        }
+        let (Ok(index) | Err(index)) = self.unsettled.find(seq);
+        self.unsettled.unsend_from(index);
+        self.first = self.first.filter(|first| *first < seq);
+        self.held = true;
+    }
+
+    // ---- time -------------------------------------------------------------------------------------------------------
+
+    /// D9: when to ask for the home of what the owner has not settled.
+    fn ask_due(&self) -> Option<Instant> {
+        let waits = self.config.give_up_after.saturating_sub(self.config.ask_every);
+        self.unsettled.front().map(|front| self.ask_at.max(front.give_up_at - waits))
+    }
+
+    fn declare_fates(&mut self, now: Instant, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        while self.unsettled.front().is_some_and(|front| front.give_up_at <= now) {
+            let sent = self.unsettled.any_sent();
+            let Some(entry) = self.unsettled.remove(0) else { break };
+            let seq = entry.seq;
+            self.fated.push(entry);
+            out.emit(if sent { OutgoingOutput::InDoubt { seq } } else { OutgoingOutput::Unavailable { seq } });
+        }
+        while let Some(entry) = self.unsettled.pop_expired(now) {
+            out.emit(OutgoingOutput::Expired { seq: entry.seq });
+            self.fated.push(entry);
+        }
+        if self.overdue_at.is_none_or(|at| at > now) {
+            return;
+        }
+        while let Some(index) =
+            self.awaiting.iter().position(|(_, entry)| entry.deadline.is_some_and(|deadline| deadline <= now))
+            && let Some((_, entry)) = self.awaiting.remove(index)
+        {
+            out.emit(OutgoingOutput::Overdue { seq: entry.seq });
+            self.fated.push(entry);
+        }
+        self.overdue_at = self.awaiting.iter().filter_map(|(_, entry)| entry.deadline).min();
+    }
+}
+
+impl<E, B> Machine for Outgoing<E, B> {
+    type Input = OutgoingInput;
+    type Output = OutgoingOutput;
+
+    fn handle(&mut self, now: Instant, input: OutgoingInput, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        match input {
+            OutgoingInput::Home(home) => self.home_named(now, home, out),
+            OutgoingInput::Taken { from, token, upto } => {
+                if self.at_owner(from, token) {
+                    self.refuse_pause = self.config.refuse_pause;
+                    self.settle_upto(upto, from);
+                }
+            }
+            OutgoingInput::Closed { from, token, upto, beyond } => {
+                if self.at_owner(from, token) {
+                    self.closed(now, from, (upto, &beyond), out);
+                }
+            }
+            OutgoingInput::Refuse { from, token, attempt, draining, hint } => {
+                let present = attempt == self.attempt || !self.config.rules.on(Rule::DataAttempt);
+                if self.at_owner(from, token) && present && self.phase == Phase::Open {
+                    self.refused(now, draining, hint, out);
+                }
+            }
+            OutgoingInput::PeerGone { node } => self.peer_gone(now, node, out),
+            OutgoingInput::LinkDown { node } => self.link_down(now, node, out),
+            OutgoingInput::LinkUp { node } => self.down = self.down.filter(|down| *down != node),
+            OutgoingInput::Held { attempt, seq } => self.hold(attempt, seq),
+            OutgoingInput::Room => {
+                self.held = false;
+                self.transmit(out);
+            }
+        }
+    }
+
+    fn expire(&mut self, now: Instant, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        self.declare_fates(now, out);
+        match self.phase {
+            Phase::Seek { lookup: Some((at, pause)) } if at <= now => {
+                let again = (now + pause, (pause * 2).min(self.config.retry_last));
+                let lookup = (!self.unsettled.is_empty()).then_some(again);
+                self.phase = Phase::Seek { lookup };
+                if lookup.is_some() {
+                    out.emit(OutgoingOutput::Lookup);
+                }
+            }
+            Phase::Open | Phase::Wait => {
+                if self.newer.is_some_and(|(_, close_by)| close_by <= now) {
+                    return self.lose_route(now, out);
+                }
+                if self.ask_due().is_some_and(|at| at <= now) {
+                    self.ask_at = now + self.config.ask_every;
+                    out.emit(OutgoingOutput::Lookup);
+                }
+            }
+            Phase::Seek { .. } | Phase::Local => {}
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let fates = soonest(self.unsettled.front().map(|front| front.give_up_at), self.unsettled.expiry());
+        let fates = soonest(fates, self.overdue_at);
+        match self.phase {
+            Phase::Seek { lookup } => soonest(fates, lookup.map(|(at, _)| at)),
+            Phase::Open | Phase::Wait => {
+                soonest(soonest(fates, self.ask_due()), self.newer.map(|(_, close_by)| close_by))
+            }
+            Phase::Local => fates,
+        }
+    }
+}
