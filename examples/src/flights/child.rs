@@ -8,6 +8,7 @@ use adapter_tokio::{Event, EventStream, Node};
 use shard_core::allocation::{Hash, LeastShard};
 use shard_core::id::NodeId;
 use shard_core::machine::Timing;
+use shard_core::node::ConfigError;
 use shard_core::prelude::*;
 use tokio::io::{AsyncWriteExt, BufReader, stdin, stdout};
 use tokio::sync::mpsc;
@@ -106,7 +107,7 @@ async fn serve(words: &Words) -> Result<bool, String> {
     Ok(node.leave_within(LEAVE_LIMIT).await.clean)
 }
 
-async fn register(node: &Node, start: &Start) -> Result<Entities<AircraftMessage>, adapter_tokio::ConfigError> {
+async fn register(node: &Node, start: &Start) -> Result<Entities<AircraftMessage>, ConfigError> {
     let (shelf, id) = (Shelf::new(&start.shelf), start.id);
     let sharding = node.sharding::<Aircraft>().shards(start.shards);
     let sharding = match start.strategy {
