@@ -32,6 +32,10 @@ const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 /// How often the node says how it is doing.
 const STATUS_EVERY: Duration = Duration::from_millis(200);
 
+/// How often the coordinator looks for a better balance: more often than by default, so that a joining node has its fair
+/// share within seconds.
+const REBALANCE_EVERY: Duration = Duration::from_millis(250);
+
 type Words = mpsc::UnboundedSender<Word>;
 
 /// Runs one node until it has left or its parent is gone.
@@ -78,6 +82,7 @@ async fn serve(words: &Words) -> Result<bool, String> {
         .listener(listener)
         .voters(start.voters.iter().map(|(id, address)| (NodeId(*id), address.clone())))
         .timing(patient())
+        .rebalance_interval(REBALANCE_EVERY)
         .start()
         .await
         .map_err(|error| error.to_string())?;
