@@ -63,6 +63,9 @@ enum Hooked<E: Entity> {
 
 type Hook<E> = Pin<Box<dyn Future<Output = Result<Hooked<E>, Panicked>> + Send>>;
 
+/// Makes the future of a last hook: the message that the entity wants handled last, then the hook.
+type LastHook<E> = dyn Fn(Box<Cell<E>>, Option<<E as Entity>::Message>, Ending) -> Hook<E> + Send;
+
 /// What is at a slot.
 ///
 /// ```text
@@ -89,7 +92,7 @@ pub(super) struct Cast<E: Entity, O> {
     spare: Vec<Box<dyn Stage<E>>>,
     place: Box<dyn Fn() -> Box<dyn Stage<E>> + Send>,
     first_hook: Box<dyn Fn(Identity) -> Hook<E> + Send>,
-    last_hook: Box<dyn Fn(Box<Cell<E>>, Option<E::Message>, Ending) -> Hook<E> + Send>,
+    last_hook: Box<LastHook<E>>,
     /// Messages that entities want handled last.
     lasts: BTreeMap<u32, E::Message>,
     tenures: BTreeMap<ShardId, Arc<Tenure>>,
