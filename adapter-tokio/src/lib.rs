@@ -1,1 +1,46 @@
-//! Cluster sharding on tokio (built in a later step).
+//! Cluster sharding on tokio.
+//!
+//! A [`Node`] is one process of a cluster. It hosts entity types and reaches those of other nodes; each entity lives on
+//! exactly one node at a time. Everything but tasks, sleeps and sockets is in [`shard_core`]; this crate supplies those.
+//!
+//! ```
+//! use adapter_tokio::Node;
+//! use serde::{Deserialize, Serialize};
+//! use shard_core::prelude::*;
+//!
+//! #[derive(Serialize, Deserialize)]
+//! pub struct Add(pub u64);
+//! messages! {
+//!     /// What a counter understands.
+//!     pub enum CounterMessage as "counter" { 1 => Add -> u64 }
+//! }
+//! #[derive(Default)]
+//! struct Counter(u64);
+//! impl Entity for Counter { type Message = CounterMessage; }
+//! impl Handle<Add> for Counter {
+//!     async fn handle(&mut self, Add(n): Add, _: &mut Context<'_, Self>) -> u64 { self.0 += n; self.0 }
+//! }
+//!
+//! # tokio::runtime::Runtime::new().unwrap().block_on(async {
+//! let node = Node::builder("shop").start().await?;              // a cluster of this one node
+//! let counters = node.sharding::<Counter>().start().await?;
+//! counters.tell("c-1", Add(2))?;
+//! assert_eq!(counters.ask("c-1", Add(3)).await?, 5);
+//! node.leave().await;
+//! # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
+//! ```
+//!
+//! With other nodes: give every node the same list of `voters` (1, 3 or 5 of them) and a place to `listen`. Plain TCP is
+//! neither encrypted nor authenticated, so it is bound to loopback addresses unless told otherwise.
+
+mod runtime;
+
+pub use runtime::{Reader, Tcp, Tokio, Writer};
+pub use shard_core::hub::{Counters, Event, EventStream, LeaveReport, Status};
+pub use shard_core::node::ConfigError;
+
+/// One node of a cluster, on tokio. See [`shard_core::hub::Node`] for its methods; `Node::builder(cluster)` begins one on
+/// the runtime it is called on, and panics outside of one.
+pub type Node = shard_core::hub::Node<Tokio>;
+/// What is needed to start a [`Node`].
+pub type NodeBuilder = shard_core::hub::NodeBuilder<Tokio>;

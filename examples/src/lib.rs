@@ -1,1 +1,3 @@
-//! Shared parts of the examples.
+//! What people run first. Each program under `src/bin` is a thin door to a module here.
+
+pub mod flights;

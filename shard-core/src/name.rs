@@ -11,7 +11,7 @@ const PREFIX: &str = "entity-";
 
 /// How many characters of a name each byte of UTF-8 stands for: one for itself, five for an escaped unit, ten for the two
 /// units of a character beyond the basic plane (counted at its first byte), none for the bytes that follow a first one.
-const WIDTHS: [u8; 256] = {
+static WIDTHS: [u8; 256] = {
     let mut widths = [0; 256];
     let mut byte = 0;
     while byte < 256 {
@@ -69,6 +69,7 @@ impl<'a> Name<'a> {
     ///
     /// # Errors
     /// Whatever `out` refuses; what it took before stays written.
+    #[inline]
     pub fn write_to(&self, out: &mut (impl Write + ?Sized)) -> fmt::Result {
         out.write_str(PREFIX)?;
         match self.0 {
@@ -87,9 +88,10 @@ impl fmt::Display for Name<'_> {
     }
 }
 
+#[inline]
 fn write_text(id: &str, out: &mut (impl Write + ?Sized)) -> fmt::Result {
     let mut rest = id;
-    while let Some(run) = first_escaped(rest.as_bytes()) {
+    while let Some(run) = rest.as_bytes().iter().position(|byte| WIDTHS[usize::from(*byte)] != 1) {
         let (plain, tail) = rest.split_at(run);
         if !plain.is_empty() {
             out.write_str(plain)?;
@@ -104,15 +106,8 @@ fn write_text(id: &str, out: &mut (impl Write + ?Sized)) -> fmt::Result {
     out.write_str(rest)
 }
 
-/// Where the first byte stands that is not its own name. Four at a time, since most ids have none.
-#[inline]
-fn first_escaped(bytes: &[u8]) -> Option<usize> {
-    let escaped = |byte: &u8| WIDTHS[usize::from(*byte)] != 1;
-    let (fours, _) = bytes.as_chunks::<4>();
-    let plain = fours.iter().take_while(|four| !four.iter().fold(false, |any, byte| any | escaped(byte))).count() * 4;
-    bytes[plain..].iter().position(escaped).map(|at| plain + at)
-}
-
+/// Out of line, so that the loop around it stays small: most ids never come here.
+#[inline(never)]
 fn write_escaped(unit: u16, out: &mut (impl Write + ?Sized)) -> fmt::Result {
     let digit = |shift: u16| b"0123456789ABCDEF"[usize::from(unit >> shift & 0xf)];
     let escaped = [b'~', digit(12), digit(8), digit(4), digit(0)];

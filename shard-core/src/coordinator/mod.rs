@@ -41,6 +41,8 @@
 //! May import: wire, allocation, session (tests only), machine, ground.
 
 mod allocator;
+#[cfg(test)]
+mod desk;
 mod member;
 mod reign;
 #[cfg(test)]

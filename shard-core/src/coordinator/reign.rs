@@ -1,7 +1,7 @@
 //! One reign: the sessions registered in it. Their shards stand in `table.rs`.
 
 use alloc::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     vec::Vec,
 };
 
@@ -22,6 +22,8 @@ use crate::{
 const DEAD_MAX: usize = 65_536;
 /// Processes gone for good that the directory names, the latest ones. Whoever misses one keeps an idle link a bit longer.
 const GONE_MAX: usize = 1_024;
+/// Entity types in one cluster; further ones find no node that hosts them.
+const KINDS_MAX: usize = 4_096;
 /// The session number that stands for "never again": it left, or a newer process took its place.
 const FOR_EVER: u64 = u64::MAX;
 
@@ -37,6 +39,8 @@ pub(super) struct Reign {
     /// A counter not below ours is known: nothing is granted any more, a new term will come.
     outdone: bool,
     pub(super) members: BTreeMap<NodeKey, Member>,
+    /// When each member's session ends, soonest first: a thousand nodes must not be walked for every heartbeat.
+    expiries: BTreeSet<(Instant, NodeKey)>,
     /// The last session that ended, of nodes that have none now.
     dead: BTreeMap<NodeKey, u64>,
     /// The shard counts in force: the first registration of the reign decides.
@@ -70,6 +74,7 @@ impl Reign {
             opened,
             outdone: false,
             members: BTreeMap::new(),
+            expiries: BTreeSet::new(),
             dead: BTreeMap::new(),
             kinds: BTreeMap::new(),
             table: Table::default(),
@@ -184,6 +189,8 @@ impl Reign {
         let expire_at = now + wait(&self.config);
         let patience = self.patience();
         let Some(member) = self.members.get_mut(&from) else { return };
+        self.expiries.remove(&(member.expire_at, from));
+        self.expiries.insert((expire_at, from));
         member.expire_at = expire_at;
         if member.address != beat.address {
             member.address.clone_from(&beat.address);
@@ -191,16 +198,20 @@ impl Reign {
         }
         let obeyed = member.heard(now, patience, &beat);
         let (version, directory) = (beat.report_version, beat.directory);
+        let (reported, leaving) = (beat.report.is_some(), member.leaving);
         if let Some(report) = beat.report {
             let news = version != member.report_version();
             member.reported(version, report);
             self.register_kinds(from, news, out);
-            self.judge(now, from, out);
-        } else if obeyed {
+        }
+        // A heartbeat that says nothing new costs nothing per shard.
+        if reported || obeyed {
             self.judge(now, from, out);
         }
-        self.send_off(now, from);
-        if self.farewell(from, version, out) {
+        if reported || obeyed || leaving {
+            self.send_off(now, from);
+        }
+        if self.farewell(now, from, version, out) {
             return;
         }
         self.acknowledge(from, directory, out);
@@ -224,6 +235,10 @@ impl Reign {
     fn register_kinds(&mut self, from: NodeKey, news: bool, out: &mut (impl Outbox<Output> + ?Sized)) {
         let Some(member) = self.members.get(&from) else { return };
         for kind in member.kinds.iter().filter(|kind| kind.shards > 0) {
+            if self.kinds.len() == KINDS_MAX && !self.kinds.contains_key(&kind.kind) {
+                out.emit(Output::Notice(Notice::BoundHit { what: "entity types" }));
+                continue;
+            }
             let cluster = *self.kinds.entry(kind.kind).or_insert(kind.shards);
             if cluster != kind.shards && news {
                 let (kind, node_shards) = (kind.kind, kind.shards);
@@ -274,14 +289,20 @@ impl Reign {
     }
 
     /// A leaving node that owns nothing any more is let go, for ever. Whether it was.
-    fn farewell(&mut self, from: NodeKey, version: u64, out: &mut (impl Outbox<Output> + ?Sized)) -> bool {
+    fn farewell(
+        &mut self,
+        now: Instant,
+        from: NodeKey,
+        version: u64,
+        out: &mut (impl Outbox<Output> + ?Sized),
+    ) -> bool {
         let Some(member) = self.members.get(&from) else { return false };
         let empty = member.owned.is_empty() && member.holds.is_empty() && member.report_version() == version;
         if !member.leaving || !empty {
             return false;
         }
         let ack = member.ack(self.term, None);
-        self.members.remove(&from);
+        self.end(now, from, Ending::Dropped, out);
         self.bury_for_ever(from, out);
         out.emit(Output::Gone { node: from });
         self.send(from, Control::Ack(crate::wire::Ack { farewell: true, ..ack }), out);
@@ -297,8 +318,7 @@ impl Reign {
 
     /// Sessions whose time is up end: L2 says that their nodes ended them before.
     pub(super) fn advance(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
-        let expired: Vec<_> =
-            self.members.iter().filter(|(_, member)| now >= member.expire_at).map(|(node, _)| *node).collect();
+        let expired: Vec<_> = self.expiries.iter().take_while(|(at, _)| now >= *at).map(|(_, node)| *node).collect();
         for node in expired {
             let session = self.members.get(&node).map_or(0, |member| member.session);
             self.end(now, node, Ending::Expired, out);
@@ -321,6 +341,7 @@ impl Reign {
     /// Removes a session and frees its shards.
     fn end(&mut self, now: Instant, node: NodeKey, how: Ending, out: &mut (impl Outbox<Output> + ?Sized)) {
         let Some(member) = self.members.remove(&node) else { return };
+        self.expiries.remove(&(member.expire_at, node));
         self.directory_version += 1;
         for key in member.holds {
             self.free(now, key, how, out);
@@ -391,7 +412,7 @@ impl Reign {
     }
 
     pub(super) fn expiry_deadline(&self) -> Option<Instant> {
-        let sessions = self.members.values().map(|member| member.expire_at).min();
+        let sessions = self.expiries.first().map(|(at, _)| *at);
         if self.config.rules.on(Rule::NoForcedHandoff) {
             return sessions;
         }
@@ -429,6 +450,7 @@ impl Reign {
         visit(&mut self.window_until);
         self.flush_at.iter_mut().for_each(&mut *visit);
         self.members.values_mut().for_each(|member| member.each_instant(visit));
+        self.expiries = self.members.iter().map(|(node, member)| (member.expire_at, *node)).collect();
         self.table.each_instant(visit);
     }
 }

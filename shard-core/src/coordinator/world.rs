@@ -25,14 +25,12 @@ pub(super) fn ms(millis: u64) -> Duration {
 
 /// H = 10 ms, D = 1 s, rho = 5 %.
 pub(super) fn timing() -> Timing {
-    Timing { rate_error_permille: 50, heartbeat: ms(10), session: ms(1_000), margin: ms(1), ..Timing::lan() }.settled()
+    tight(Timing { rate_error_permille: 50, heartbeat: ms(10), session: ms(1_000), margin: ms(1), ..Timing::lan() })
 }
 
-impl Timing {
-    /// W as short as it may be.
-    pub(super) fn settled(self) -> Self {
-        Self { wait: self.drifted(self.session), ..self }
-    }
+/// W as short as it may be.
+pub(super) fn tight(timing: Timing) -> Timing {
+    Timing { wait: timing.drifted(timing.session), ..timing }
 }
 
 #[derive(Clone, Debug)]
@@ -219,6 +217,7 @@ impl World {
                 }
                 session::Output::Drain { key, token, .. } => lanes.drains.push((key, token)),
                 session::Output::StopAll { session } => lanes.stops.push(session),
+                session::Output::AskVoters => self.hint(from),
                 session::Output::Farewell => self.regions[r].farewell = true,
                 _ => {}
             }
@@ -227,6 +226,14 @@ impl World {
             self.lanes_stop(r);
         }
         self.look();
+    }
+
+    /// A voter says who reigns.
+    fn hint(&mut self, to: NodeKey) {
+        let Some(Seat { key, allocator, .. }) = self.reigning.map(|seat| &self.seats[seat]) else { return };
+        if let Some(term) = allocator.term() {
+            self.mail.push(Mail { from: *key, to, message: Control::Reign { term, address: String::new() } });
+        }
     }
 
     /// The lanes obey every `StopAll` so far.

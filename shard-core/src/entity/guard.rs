@@ -70,3 +70,23 @@ impl fmt::Display for Panicked {
 }
 
 impl core::error::Error for Panicked {}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+    use crate::entity::host::run_now;
+
+    #[test]
+    fn a_panic_ends_the_handler_and_nothing_else() {
+        let said = run_now(CatchUnwind.run(async { panic!("out of {}", "range") }));
+        let said: Result<(), Panicked> = said.expect("it does not wait");
+        assert_eq!(said.expect_err("it panicked").text, "out of range");
+    }
+
+    #[test]
+    fn a_handler_that_does_not_panic_is_left_alone() {
+        assert_eq!(run_now(CatchUnwind.run(async { 4 })), Some(Ok(4)));
+        assert_eq!(run_now(Unguarded.run(async { 4 })), Some(Ok(4)));
+        assert_eq!(run_now(CatchUnwind.run(core::future::pending::<()>())), None);
+    }
+}

@@ -156,14 +156,17 @@ where
     E::Message: Accepts<Q>,
     Q: Send,
 {
+    #[expect(clippy::manual_async_fn, reason = "an `async fn` stores its arguments twice")]
     fn handle_deferred(
         &mut self,
         message: Q,
         reply: ReplyTo<Reply<Self, Q>>,
         ctx: &mut Context<'_, Self>,
     ) -> impl Future<Output = ()> + Send {
-        // The handler's future is made outside the block, so that the message is stored in it alone.
-        let answering = self.handle(message, ctx);
-        async move { reply.send(answering.await) }
+        // Nor is `reply` moved before the answer is there, for the same reason.
+        async move {
+            let answer = self.handle(message, ctx).await;
+            reply.send(answer);
+        }
     }
 }

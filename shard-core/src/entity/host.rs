@@ -124,13 +124,11 @@ impl<E: Entity> Cell<E> {
     }
 
     /// What it wished for in its last turn.
-    #[must_use]
     pub const fn wishes(&self) -> &Wishes<E::Message> {
         &self.wishes
     }
 
     /// The same, taken: the host does them once.
-    #[must_use]
     pub fn take_wishes(&mut self) -> Wishes<E::Message> {
         mem::take(&mut self.wishes)
     }
@@ -154,10 +152,13 @@ pub async fn started<E: Entity>(mut cell: Box<Cell<E>>) -> Result<Box<Cell<E>>, 
 }
 
 /// Runs the handler of one message. The host then does what [`Cell::wishes`] says. Allocates nothing of its own.
-pub async fn turn<E: Entity>(mut cell: Box<Cell<E>>, message: E::Message) -> Box<Cell<E>> {
-    let (entity, mut ctx) = cell.split();
-    message.dispatch(entity, &mut ctx).await;
-    cell
+#[expect(clippy::manual_async_fn, reason = "an `async fn` stores its arguments twice")]
+pub fn turn<E: Entity>(mut cell: Box<Cell<E>>, message: E::Message) -> impl Future<Output = Box<Cell<E>>> + Send {
+    async move {
+        let (entity, mut ctx) = cell.split();
+        message.dispatch(entity, &mut ctx).await;
+        cell
+    }
 }
 
 /// Runs the `stopping` hook. What the entity wishes for in it is void.

@@ -135,11 +135,19 @@ macro_rules! __protocol {
         where
             E: $crate::entity::Entity<Message = $name> $(+ $crate::entity::HandleDeferred<$message>)+,
         {
-            async fn dispatch(self, entity: &mut E, ctx: &mut $crate::entity::Context<'_, E>) {
-                match self {
-                    $(Self::$message(message, reply) => {
-                        $crate::entity::HandleDeferred::handle_deferred(entity, message, reply, ctx).await
-                    }),+
+            // An `async fn` would store the message twice.
+            #[allow(clippy::manual_async_fn)]
+            fn dispatch(
+                self,
+                entity: &mut E,
+                ctx: &mut $crate::entity::Context<'_, E>,
+            ) -> impl ::core::future::Future<Output = ()> + ::core::marker::Send {
+                async move {
+                    match self {
+                        $(Self::$message(message, reply) => {
+                            $crate::entity::HandleDeferred::handle_deferred(entity, message, reply, ctx).await
+                        }),+
+                    }
                 }
             }
         }

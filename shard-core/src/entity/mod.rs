@@ -57,7 +57,7 @@ mod clock;
 #[cfg(feature = "wire")]
 mod codec;
 mod context;
-mod entity_id;
+
 mod error;
 mod guard;
 mod handle;
@@ -69,10 +69,10 @@ mod reply;
 #[cfg(target_has_atomic = "64")]
 pub(crate) mod solo;
 
+pub use crate::collections::EntityId;
 pub use ask::Ask;
 pub use clock::{Alarm, Clock, Services};
 pub use context::{Context, Fence, Identity};
-pub use entity_id::EntityId;
 pub use error::{AskError, AskFailure, Bound, Failure, Fate, NoReply, Reason, Refused};
 #[cfg(feature = "std")]
 pub use guard::CatchUnwind;

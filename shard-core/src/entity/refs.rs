@@ -24,7 +24,46 @@ pub trait Route<M>: Clock {
 /// All entities of one type, awake or not: a message starts the one it is for.
 ///
 /// Generic over the protocol, not over the entity, so a process that only sends links no entity code. Clone it freely:
-/// it holds no lock and no task.
+/// it holds no lock and no task. A node's adapter hands it out; the route below stands in for one.
+///
+/// ```
+/// # use std::{sync::{Arc, Mutex}, task::{Poll, Waker}};
+/// # use shard_core::{entity::{Alarm, Bound, Clock, Route, host::run_now}, time::Instant};
+/// use shard_core::prelude::*;
+///
+/// #[derive(Debug, PartialEq)]
+/// pub struct Add(pub u64);
+/// pub struct Get;
+/// messages! { pub enum CounterMessage as "counter" { Add -> (), Get -> u64 } }
+///
+/// # struct RoomForOne(Mutex<Vec<CounterMessage>>);
+/// # impl Clock for RoomForOne {
+/// #     fn now(&self) -> Instant { Instant::ZERO }
+/// #     fn wake_at(&self, _: Instant, _: &Waker) -> Alarm { Alarm::NONE }
+/// # }
+/// # impl Route<CounterMessage> for RoomForOne {
+/// #     fn send(&self, _: &str, m: CounterMessage, _: Option<Instant>) -> Result<(), (CounterMessage, Reason)> {
+/// #         let mut mail = self.0.lock().unwrap();
+/// #         if mail.len() == 1 { return Err((m, Reason::Full(Bound::Lane))) }
+/// #         mail.push(m);
+/// #         Ok(())
+/// #     }
+/// #     fn poll_ready(&self, _: &str, _: &Waker) -> Poll<()> { Poll::Pending }
+/// # }
+/// # let route = Arc::new(RoomForOne(Mutex::default()));
+/// # let counters = Entities::<CounterMessage>::new(route.clone());
+/// let hall = counters.entity("hall").within(Duration::from_millis(200));
+/// let answer = hall.ask(Get); // on its way
+///
+/// let refused = counters.tell("hall", Add(1)).unwrap_err(); // this route has room for one message only
+/// assert_eq!(refused.to_string(), "message not sent: the lane's queue is full");
+/// assert_eq!(refused.message, Add(1));
+///
+/// # route.0.lock().unwrap().clear();
+/// // The entity goes down before it answers.
+/// let error = run_now(answer).unwrap().unwrap_err();
+/// assert!(error.may_have_run());
+/// ```
 pub struct Entities<M> {
     route: Arc<dyn Route<M>>,
     limit: Duration,

@@ -27,7 +27,7 @@ pub fn now() -> Instant {
 
 /// Wall time in milliseconds: input to the term counter only.
 #[must_use]
-pub fn wall_millis() -> u64 {
+pub(super) fn wall_millis() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
 }

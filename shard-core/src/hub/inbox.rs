@@ -40,14 +40,7 @@ pub(super) struct ArrivalItem<M> {
 pub(super) enum ReceiptItem {
     Taken { from: NodeKey, shard: ShardId, token: Token, upto: u64 },
     Closed { from: NodeKey, shard: ShardId, token: Token, upto: u64, beyond: Vec<u64> },
-    Refuse {
-        from: NodeKey,
-        shard: ShardId,
-        token: Token,
-        attempt: u32,
-        draining: bool,
-        hint: Option<(NodeKey, Token)>,
-    },
+    Refuse { from: NodeKey, shard: ShardId, token: Token, attempt: u32, draining: bool, hint: Option<(NodeKey, Token)> },
     Rejected { from: NodeKey, shard: ShardId, token: Token, seq: u64, reason: Reason },
     Reply { from: NodeKey, shard: ShardId, seq: u64, answer: Option<Vec<u8>> },
 }
@@ -101,6 +94,9 @@ pub(super) struct Bounds {
     pub(super) shard: u32,
 }
 
+/// Messages of other processes that may wait for one lane.
+const ARRIVALS_MAX: usize = 1 << 18;
+
 /// The door.
 #[repr(align(128))]
 #[derive(Debug)]
@@ -147,9 +143,18 @@ impl<M> LaneDoor<M> {
         !full
     }
 
-    pub(super) fn arrive(&self, item: ArrivalItem<M>) {
-        self.lock().waiting.arrivals.push(item);
+    /// Takes a message of another process's stream. False: far more wait than all streams' windows allow, so the sender
+    /// does not keep the protocol.
+    pub(super) fn arrive(&self, item: ArrivalItem<M>) -> bool {
+        {
+            let mut inbox = self.lock();
+            if inbox.waiting.arrivals.len() >= ARRIVALS_MAX {
+                return false;
+            }
+            inbox.waiting.arrivals.push(item);
+        }
         self.bell.ring();
+        true
     }
 
     pub(super) fn receipt(&self, item: ReceiptItem) {
@@ -188,10 +193,6 @@ impl<M> LaneDoor<M> {
             std::mem::take(&mut inbox.callers)
         };
         callers.into_iter().for_each(Waker::wake);
-    }
-
-    pub(super) fn has_callers(&self) -> bool {
-        !self.lock().callers.is_empty()
     }
 
     fn lock(&self) -> MutexGuard<'_, Inbox<M>> {

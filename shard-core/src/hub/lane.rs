@@ -1,5 +1,6 @@
 //! The task that runs one lane.
 
+use std::boxed::Box;
 use std::collections::BTreeSet;
 use std::future::{Future, poll_fn};
 use std::mem;
@@ -9,23 +10,23 @@ use std::task::Poll;
 
 use super::away::Back;
 use super::clock;
-use super::entity_host::{EntityHost, Owed, Ran};
-use super::events::Event;
+use super::entity_host::{EntityHost, OVERRUN, Owed, Ran};
 use super::inbox::{ArrivalItem, ReceiptItem, TellItem, Waiting};
 use super::outgate::Outgate;
 use super::runtime::{Runtime, yield_now};
+use super::shared::count;
 use crate::entity::host::Cell;
-use crate::entity::{Entity, Protocol, Wire};
+use crate::entity::{Entity, Fate, Reason, Wire};
 use crate::id::ShardId;
-use crate::region::lane::{Arrival, Lane, LaneHost, Next, Order, Tell};
+use crate::region::lane::{Arrival, Lane, LaneHost, Order, Tell};
 use crate::time::{Duration, Instant};
 
 /// The clock is read again after so many handlers.
 const CLOCK_EVERY: u32 = 16;
 /// Other tasks of the worker get a turn after so many messages.
 const YIELD_EVERY: u32 = 256;
-/// A handler that holds the lane longer than this is reported.
-const OVERRUN: Duration = Duration::from_millis(5);
+/// After a run of handlers that took too long, so many clock readings are taken around single ones.
+const WATCHED: u32 = 256;
 
 /// What a lane's loop needs of its host beyond the orders.
 pub(super) trait Turns<M>: LaneHost<M> + Send {
@@ -75,9 +76,13 @@ pub(super) struct LaneTask<M, H> {
     since_clock: u32,
     /// A run of handlers took too long: each one is measured until none did for a while.
     suspicious: u32,
+    /// A handler ran since the clock was last read.
+    ran: bool,
     live_until: Instant,
     /// Shards whose load callers must hear of.
     touched: BTreeSet<ShardId>,
+    /// Messages in streams, as last published.
+    kept: usize,
 }
 
 impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
@@ -88,8 +93,10 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             now: clock::now(),
             since_clock: 0,
             suspicious: 0,
+            ran: false,
             live_until: Instant::ZERO,
             touched: BTreeSet::new(),
+            kept: 0,
         }
     }
 
@@ -106,6 +113,9 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             self.host.collect();
             self.settle();
             let worked = !batch.is_empty();
+            if !batch.tells.is_empty() {
+                count(&self.host.out().shared.tallies.told, batch.tells.len() as u64);
+            }
             self.work_off(&mut batch).await;
             if self.core.deadline().is_some_and(|at| at <= self.now) {
                 self.core.expire(self.now, &mut self.host);
@@ -113,8 +123,8 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             }
             self.core.flush(&mut self.host);
             self.publish(door);
-            if self.host.out().shared.has_left() {
-                return;
+            if self.host.out().shared.is_stopped() {
+                return self.abandon(door);
             }
             if worked {
                 yield_now().await;
@@ -135,13 +145,12 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
                 if bell.as_mut().poll(cx).is_ready() {
                     return Poll::Ready(());
                 }
-                match &mut alarm {
-                    Some((_, sleep)) if sleep.as_mut().poll(cx).is_ready() => {
-                        alarm = None;
-                        Poll::Ready(())
-                    }
-                    _ => Poll::Pending,
+                let rung = alarm.as_mut().is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
+                if rung {
+                    alarm = None;
+                    return Poll::Ready(());
                 }
+                Poll::Pending
             })
             .await;
         }
@@ -258,11 +267,23 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         }
     }
 
+    /// The node stops: whatever is kept here gets its last fate, and whatever still comes is refused.
+    fn abandon(&mut self, door: &super::inbox::LaneDoor<M>) {
+        self.core.abandon(self.now, &mut self.host);
+        self.settle();
+        let mut rest = Waiting::default();
+        door.swap(&mut rest);
+        for item in rest.tells {
+            self.host.undelivered(&item.id, item.message, Fate::NotRun(Reason::Stopping));
+        }
+    }
+
     /// Before every handler: has the session ended? Every 16 handlers: what time is it?
     #[inline]
     fn tick(&mut self) {
         self.since_clock += 1;
-        if self.since_clock >= CLOCK_EVERY || self.suspicious > 0 {
+        self.ran = true;
+        if self.since_clock >= CLOCK_EVERY {
             self.since_clock = 0;
             self.look_at_the_clock();
         } else if self.host.out().shared.live_until() != self.live_until {
@@ -272,7 +293,12 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
 
     fn look_at_the_clock(&mut self) {
         let before = mem::replace(&mut self.now, clock::now());
-        let _ = before;
+        if self.ran && self.now.since(before) > OVERRUN {
+            self.suspicious = WATCHED;
+        }
+        self.ran = false;
+        self.suspicious = self.suspicious.saturating_sub(1);
+        self.host.out().watch = self.suspicious > 0;
         self.look_at_the_session();
     }
 
@@ -286,11 +312,15 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
 
     /// Tells callers how much is kept for the shards that changed.
     fn publish(&mut self, door: &super::inbox::LaneDoor<M>) {
+        let out = self.host.out();
+        out.settle_counts();
+        self.touched.extend(out.changed.drain(..));
         if self.touched.is_empty() {
             return;
         }
         let lanes = self.core.config().lanes.get();
         let mut loads = std::vec::Vec::with_capacity(self.touched.len());
+        let before = self.kept;
         for shard in mem::take(&mut self.touched) {
             let kept = u32::try_from(self.core.unsettled(shard)).unwrap_or(u32::MAX);
             let link_full = match self.core.route(shard) {
@@ -303,6 +333,9 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             }
             loads.push(((shard.0 / lanes) as usize, kept, link_full));
         }
+        // A shard that keeps something stays among the touched, so this is all of them.
+        self.kept = loads.iter().map(|(_, kept, _)| *kept as usize).sum();
+        self.host.out().shared.keep(before, self.kept);
         door.publish(loads);
     }
 }

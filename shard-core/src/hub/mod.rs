@@ -1,1 +1,38 @@
-//! (in work)
+//! What the adapters of executors share (feature `std`): a node whose lanes are tasks.
+//!
+//! An adapter supplies [`Runtime`]: spawn, sleep, sockets. Everything else is here, once: the task of the control machines,
+//! one task per lane, one writing task per peer and one reading task per accepted connection, the doors that callers knock
+//! at, and the node that users hold.
+//!
+//! ```text
+//!   callers --tell--> lane's inbox --> lane task (shards, entities, streams) --bulk--> peer's buffer --> writing task
+//!                        ^    ^                |  ^                                                          |
+//!   reading task --------+    |           dropped, halted, lookups                                          TCP
+//!        |                    +--- orders ---  |  |                                                          |
+//!        +---- control frames --------------> control task (election, session, allocator) ---- first ------->+
+//! ```
+//! Nothing waits for the control task: callers reach lanes by one short lock, lanes read one atomic before every handler.
+//! May import everything but `sim`.
+
+mod away;
+mod bell;
+mod clock;
+mod control;
+mod entity_host;
+mod events;
+mod inbox;
+mod lane;
+mod net;
+mod node;
+mod outgate;
+mod peers;
+mod proxy_host;
+mod region;
+mod runtime;
+mod shared;
+
+pub use clock::now;
+pub use events::{Event, EventStream, Level};
+pub use node::{LeaveReport, Node, NodeBuilder, Proxy, Sharding, Status};
+pub use runtime::{Boxed, Either, Read, Runtime, Socket, Write, race, timeout, yield_now};
+pub use shared::Counters;

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::string::String;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::Waker;
 use std::vec::Vec;
@@ -81,7 +81,11 @@ pub(super) fn count(tally: &AtomicU64, by: u64) {
 /// What control hears from the rest of the node.
 pub(super) enum ToControl {
     Input(node::Input),
-    Register { kind: KindReport, lanes: u32, strategy: Box<dyn AllocationStrategy> },
+    Register {
+        kind: KindReport,
+        lanes: u32,
+        strategy: Box<dyn AllocationStrategy>,
+    },
     /// Stop at once, without handing over.
     Stop,
 }
@@ -90,8 +94,8 @@ pub(super) enum ToControl {
 pub(super) trait Door: Send + Sync {
     /// The type's name.
     fn name(&self) -> &'static str;
-    /// A message came for an entity of it.
-    fn data(&self, from: NodeKey, data: DataFrame<'_>);
+    /// A message came for an entity of it. False: too many wait; the sender does not keep to its windows.
+    fn data(&self, from: NodeKey, data: DataFrame<'_>) -> bool;
     /// An owner said something about messages of this node.
     fn receipt(&self, shard: ShardId, item: super::inbox::ReceiptItem);
     /// An order for one shard's lane.
@@ -150,6 +154,10 @@ pub(super) struct Shared {
     doors: RwLock<BTreeMap<Kind, Arc<dyn Door>>>,
     references: RwLock<BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>>,
     spawn: Box<dyn Fn(Boxed<()>) + Send + Sync>,
+    log: Box<dyn Fn(&Event) + Send + Sync>,
+    stopped: AtomicBool,
+    /// Messages of this node's callers that lanes keep in streams.
+    kept: AtomicUsize,
 }
 
 impl Shared {
@@ -159,6 +167,7 @@ impl Shared {
         address: String,
         peers: Peers,
         spawn: Box<dyn Fn(Boxed<()>) + Send + Sync>,
+        log: Box<dyn Fn(&Event) + Send + Sync>,
     ) -> Self {
         Self {
             me,
@@ -176,6 +185,9 @@ impl Shared {
             doors: RwLock::new(BTreeMap::new()),
             references: RwLock::new(BTreeMap::new()),
             spawn,
+            log,
+            stopped: AtomicBool::new(false),
+            kept: AtomicUsize::new(0),
         }
     }
 
@@ -188,11 +200,37 @@ impl Shared {
         self.tell_control(ToControl::Input(input));
     }
 
+    /// Every task of the node is to end.
+    pub(super) fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.tell_control(ToControl::Stop);
+        self.alarm_bell.ring();
+        self.each_door(|door| door.close(Reason::Stopping));
+        for peer in self.peers.all() {
+            peer.bell.ring();
+        }
+        self.stand(|standing| standing.left = true);
+        self.events.close();
+    }
+
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.load(Ordering::Acquire)
+    }
+
+    pub(super) fn kept(&self) -> usize {
+        self.kept.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn keep(&self, before: usize, after: usize) {
+        self.kept.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
+    }
+
     pub(super) fn spawn(&self, task: Boxed<()>) {
         (self.spawn)(task);
     }
 
     pub(super) fn emit(&self, event: Event) {
+        (self.log)(&event);
         self.events.emit(event);
     }
 

@@ -10,7 +10,8 @@ use crate::{
     wire::{Ack, Command, Control, Heartbeat, KindReport, Owned, Report},
 };
 
-/// Heartbeats under way that are remembered. Forgetting the oldest only means that its ack extends nothing.
+/// Heartbeats under way that are remembered. Beyond that each new one takes the place of the last: the oldest, whose ack
+/// comes next, and the newest, whose ack is good for longest, both stay.
 const SENT_MAX: usize = 128;
 
 /// One node's session. See the module's page for its states.
@@ -44,7 +45,7 @@ pub struct Session {
     report_seen: u64,
     /// The directory of this reign that the node holds; zero: none.
     directory: u64,
-    /// Refusals of this reign that were passed on already: (type, the cluster's count).
+    /// Refusals of this reign that were passed on already, one per type registered: (type, the cluster's count).
     refused: Vec<(Kind, u32)>,
     leaving: bool,
     /// Left for good.
@@ -175,6 +176,12 @@ impl Session {
         self.number
     }
 
+    /// Whether this reign's coordinator holds the node's present report: its types and shards.
+    #[must_use]
+    pub fn is_confirmed(&self) -> bool {
+        self.report_seen == self.report_version
+    }
+
     /// The reign that this node obeys.
     #[must_use]
     pub fn term(&self) -> Option<Term> {
@@ -261,17 +268,28 @@ impl Session {
             Control::KindRefused { term, kind, cluster, node_shards } => {
                 if !self.obeys(from, term) {
                     out.emit(Output::Notice(Notice::StaleTerm { from, term }));
-                } else if let Err(at) = self.refused.binary_search(&(kind, cluster)) {
-                    // Only registered types are remembered, so a hostile peer cannot make this grow.
-                    if self.kinds.iter().any(|known| known.kind == kind) {
-                        self.refused.insert(at, (kind, cluster));
-                        out.emit(Output::KindRefused { kind, cluster, node_shards });
-                    }
+                } else if self.refused_anew(kind, cluster) {
+                    out.emit(Output::KindRefused { kind, cluster, node_shards });
                 }
             }
             Control::Reign { term, .. } => self.coordinator_is(now, term, out),
             // The other messages are for voters, coordinators and lanes.
             _ => {}
+        }
+    }
+
+    /// Whether a refusal is of a type registered here, and was not passed on before: the coordinator repeats it with every
+    /// ack.
+    fn refused_anew(&mut self, kind: Kind, cluster: u32) -> bool {
+        if !self.kinds.iter().any(|known| known.kind == kind) {
+            return false;
+        }
+        match self.refused.binary_search_by_key(&kind, |refused| refused.0) {
+            Ok(found) => core::mem::replace(&mut self.refused[found].1, cluster) != cluster,
+            Err(at) => {
+                self.refused.insert(at, (kind, cluster));
+                true
+            }
         }
     }
 
@@ -433,7 +451,7 @@ impl Session {
         // What is past its time can extend nothing any more.
         self.sent.retain(|sent| sent.good_until > now);
         if self.sent.len() == SENT_MAX {
-            self.sent.pop_front();
+            self.sent.pop_back();
         }
         self.sent.push_back(Sent { sequence: self.sequence, good_until: now + timing.session });
         self.next_beat_at = now + timing.heartbeat;

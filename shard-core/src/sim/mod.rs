@@ -27,14 +27,17 @@
 //! # How to read it
 //! `options` (what a run is), `cluster` (the loop), `process` (one process: machines, and what their orders do), `timers`,
 //! `network` (datagrams and connections), `work` (what callers send), `harm` (faults), `model` (what every message met), `checker` (the invariants),
-//! `calm` (what must hold when the faults are over), `report`.
+//! `calm` (what must hold when the faults are over), `report`. Apart from
+//! all this, `conformance`: what every host must pass (feature `std`).
 //!
-//! May import everything; nothing imports it. Needs `alloc` only.
+//! May import everything; nothing imports it. The simulator needs `alloc` only.
 
 mod calm;
 mod checker;
 mod clock;
 mod cluster;
+#[cfg(feature = "std")]
+pub mod conformance;
 mod event;
 mod harm;
 mod host;

@@ -7,9 +7,9 @@ use alloc::{string::String, vec::Vec};
 
 use crate::id::{NodeKey, ShardKey, Token};
 
-/// One stream message, owned. [`StreamRef`] is the same, borrowed from a read buffer.
+/// One stream message with body `B` and entity name `E`. [`StreamRef`] is the same, borrowed from a read buffer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Stream<B> {
+pub enum Stream<B, E = String> {
     /// Mail for an entity.
     Data {
         /// The shard.
@@ -25,7 +25,7 @@ pub enum Stream<B> {
         /// The sender waits for a reply under this number.
         ask: bool,
         /// The entity.
-        entity: String,
+        entity: E,
         /// The message.
         body: B,
     },
@@ -86,6 +86,21 @@ pub enum Stream<B> {
     },
 }
 
+impl<B, E> Stream<B, E> {
+    /// The shard it is about.
+    #[must_use]
+    pub fn key(&self) -> ShardKey {
+        match self {
+            Self::Data { key, .. }
+            | Self::Taken { key, .. }
+            | Self::Closed { key, .. }
+            | Self::Refuse { key, .. }
+            | Self::Rejected { key, .. }
+            | Self::Reply { key, .. } => *key,
+        }
+    }
+}
+
 /// How an ask ended at the entity.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ReplyFate<B> {
@@ -95,5 +110,5 @@ pub enum ReplyFate<B> {
     Ended,
 }
 
-/// One stream message whose text and bytes are borrowed from a frame; `B` is what the body is to the decoder.
-pub type StreamRef<'a> = Stream<(u16, &'a [u8])>;
+/// One stream message whose text and bytes are borrowed from a frame; a body is its wire tag and its bytes.
+pub type StreamRef<'a> = Stream<(u16, &'a [u8]), &'a str>;

@@ -180,6 +180,23 @@ impl<M> Lane<M> {
         }
     }
 
+    /// The host is about to end: every message that is kept gets its last fate.
+    pub fn abandon(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
+        for at in 0..self.shards.len() {
+            if let Some(outgoing) = &mut self.shards[at].outgoing {
+                let mut outputs = mem::take(&mut self.scratch);
+                outgoing.abandon(&mut outputs);
+                self.obey(now, at, outputs, host);
+            }
+        }
+    }
+
+    /// Messages of this node's callers that are kept in streams, over all shards.
+    #[must_use]
+    pub fn kept(&self) -> usize {
+        self.shards.iter().filter_map(|state| state.outgoing.as_ref()).map(|outgoing| outgoing.len()).sum()
+    }
+
     fn outgoing(&mut self, at: usize) -> &mut Outgoing<EntityId, M> {
         let (config, me) = (&self.config.stream, self.config.me);
         self.shards[at].outgoing.get_or_insert_with(|| Box::new(Outgoing::new(config.clone(), me)))
@@ -204,6 +221,7 @@ impl<M> Lane<M> {
             match output {
                 OutgoingOutput::Transmit { to, token, attempt, seq, first } => {
                     if let Some(outgoing) = &self.shards[at].outgoing
+                        && outgoing.is_sent(seq)
                         && let Some(entry) = outgoing.message(seq)
                     {
                         let head = DataHead { key, token, attempt, seq, first, ask: entry.ask };
@@ -238,8 +256,12 @@ impl<M> Lane<M> {
             _ => false,
         };
         if !serves {
+            let mut outputs = Vec::new();
             if let Some(outgoing) = &mut self.shards[at].outgoing {
-                outgoing.not_local(now);
+                outgoing.refuse_local(now, &mut outputs);
+            }
+            if !outputs.is_empty() {
+                self.obey(now, at, outputs, host);
             }
             return;
         }

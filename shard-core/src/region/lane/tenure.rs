@@ -53,6 +53,17 @@ pub enum Order {
     },
 }
 
+impl Order {
+    /// The shard it concerns, if it concerns one.
+    #[must_use]
+    pub const fn shard(&self) -> Option<ShardId> {
+        match self {
+            Self::Own { shard, .. } | Self::Drain { shard, .. } | Self::Home { shard, .. } => Some(*shard),
+            Self::Live { .. } | Self::Halt | Self::PeerGone(_) | Self::Link { .. } => None,
+        }
+    }
+}
+
 impl<M> Lane<M> {
     /// Obeys control.
     pub fn order(&mut self, now: Instant, order: Order, host: &mut impl LaneHost<M>) {

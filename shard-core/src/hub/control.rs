@@ -1,0 +1,171 @@
+//! The task that runs the control machines of one node.
+
+use std::boxed::Box;
+use std::mem;
+use std::string::ToString;
+use std::sync::Arc;
+use std::time::Duration;
+use std::vec::Vec;
+
+use super::clock;
+use super::events::Event;
+use super::runtime::{Runtime, race};
+use super::shared::{Shared, ToControl, count, lock};
+use crate::entity::Reason;
+use crate::node::{Input, Node, Output};
+use crate::region::lane::Order;
+use crate::time::Instant;
+
+/// Runs until the node has left or is stopped.
+pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: Node) {
+    let mut outputs: Vec<Output> = Vec::new();
+    let mut batch = Vec::new();
+    loop {
+        mem::swap(&mut *lock(&shared.control), &mut batch);
+        let now = clock::now();
+        let mut stop = false;
+        for message in batch.drain(..) {
+            match message {
+                ToControl::Input(input) => node.handle(now, input, &mut outputs),
+                ToControl::Register { kind, lanes, strategy } => {
+                    node.register(now, kind, lanes, strategy, &mut outputs);
+                }
+                ToControl::Stop => stop = true,
+            }
+        }
+        node.expire(now, &mut outputs);
+        let (mut again, mut left) = (false, false);
+        for output in outputs.drain(..) {
+            match obey(&shared, output) {
+                Obeyed::Done => {}
+                Obeyed::NeedWall => again = true,
+                Obeyed::Left => left = true,
+            }
+        }
+        look(&shared, &node, now);
+        if again {
+            shared.input(Input::Wall(clock::wall_millis()));
+        }
+        if left || stop {
+            close(&shared);
+            return;
+        }
+        let span = node.deadline().map(|at| at.since(clock::now()));
+        match span {
+            Some(span) => {
+                // Below a millisecond executors only round up; a due deadline is looked at after a yield.
+                race(shared.control_bell.wait(), runtime.sleep(span)).await;
+            }
+            None => shared.control_bell.wait().await,
+        }
+    }
+}
+
+enum Obeyed {
+    Done,
+    NeedWall,
+    Left,
+}
+
+/// Does one thing that the control machines ordered.
+fn obey(shared: &Arc<Shared>, output: Output) -> Obeyed {
+    match output {
+        Output::Send { to, message } => shared.peers.control(to, &message),
+        Output::NeedWall => return Obeyed::NeedWall,
+        Output::Order { kind, order } => {
+            if let (Some(door), Some(shard)) = (shared.door(kind), order.shard()) {
+                door.order(shard, order);
+            }
+        }
+        Output::All(Order::Live { until }) => {
+            // A little early: a lane may have read the clock after this task did.
+            let frozen = shared.live_until() <= clock::now() + Duration::from_millis(50);
+            shared.set_live_until(until);
+            if frozen {
+                // Lanes look at it before each handler; those that wait for it must be woken.
+                shared.each_door(|door| door.all(Order::Live { until }));
+            }
+        }
+        Output::All(order) => {
+            if order == Order::Halt {
+                shared.set_live_until(Instant::ZERO);
+            }
+            shared.each_door(|door| door.all(order));
+        }
+        Output::Reach { node, address } => shared.peers.reach(node.id, &address),
+        Output::Gone(node) => shared.end_peer(node),
+        Output::NodeUp(node) => shared.emit(Event::NodeUp(node)),
+        Output::NodeDown(node) => shared.emit(Event::NodeGone(node)),
+        Output::Joined => shared.emit(Event::SessionGained),
+        Output::Lapsed => {
+            count(&shared.tallies.sessions_lost, 1);
+            shared.emit(Event::SessionLost);
+        }
+        Output::Elected(term) => shared.emit(Event::ReignBegan(term)),
+        Output::Deposed(term) => shared.emit(Event::ReignEnded(term)),
+        Output::KindRefused { kind, cluster, node_shards } => {
+            shared.stand(|standing| {
+                standing.refused.insert(kind, (node_shards, cluster));
+            });
+            let entity_type = shared.door(kind).map_or_else(|| "?".to_string(), |door| door.name().to_string());
+            shared.emit(Event::ShardCountRefused { entity_type, cluster, node: node_shards });
+        }
+        Output::Farewell => return Obeyed::Left,
+        Output::Notice(notice) => shared.emit(Event::Notice(notice)),
+    }
+    Obeyed::Done
+}
+
+/// Publishes what others may ask about the node.
+fn look(shared: &Shared, node: &Node, now: Instant) {
+    let live = node.session().is_live(now);
+    let term = node.term();
+    let reigning = node.election().reigning(now).is_some();
+    let confirmed = node.session().is_confirmed();
+    let directory = node.directory();
+    let changed = {
+        let standing = lock(&shared.standing);
+        standing.live != live
+            || standing.term != term
+            || standing.reigning != reigning
+            || standing.confirmed != confirmed
+            || standing.nodes.len() != directory.nodes.len()
+            || !standing.nodes.iter().zip(&directory.nodes).all(|(known, entry)| *known == entry.node)
+    };
+    if changed {
+        shared.stand(|standing| {
+            standing.live = live;
+            standing.term = term;
+            standing.reigning = reigning;
+            standing.confirmed = confirmed;
+            standing.nodes = directory.nodes.iter().map(|entry| entry.node).collect();
+        });
+    }
+}
+
+/// The node is over: callers are refused, tasks end.
+fn close(shared: &Arc<Shared>) {
+    shared.set_live_until(Instant::ZERO);
+    shared.each_door(|door| door.close(Reason::Stopping));
+    shared.stand(|standing| standing.left = true);
+}
+
+/// Rings alarms for as long as the node runs.
+pub(super) async fn alarms<R: Runtime>(shared: Arc<Shared>, runtime: R) {
+    loop {
+        match shared.alarms.ring(clock::now()) {
+            Some(span) => {
+                race(shared.alarm_bell.wait(), runtime.sleep(span.max(Duration::from_millis(1)))).await;
+            }
+            None => shared.alarm_bell.wait().await,
+        }
+        if shared.is_stopped() {
+            return;
+        }
+    }
+}
+
+/// How a task is started without knowing the runtime.
+pub(super) fn spawner<R: Runtime>(runtime: R) -> Box<dyn Fn(super::runtime::Boxed<()>) + Send + Sync> {
+    Box::new(move |task| runtime.spawn(task))
+}

@@ -1,0 +1,363 @@
+//! The other processes, as this one writes to them.
+//!
+//! Everybody who has something to say to a node encodes it straight into the buffer of its [`Peer`], under one short lock;
+//! the peer's writing task takes the buffer whole. Control frames have a buffer of their own and go first.
+
+use std::boxed::Box;
+use std::collections::BTreeMap;
+use std::collections::VecDeque;
+use std::string::String;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::vec::Vec;
+
+use super::bell::Bell;
+use super::shared::{Shared, lock};
+use crate::entity::{AskFailure, ReplyPath};
+use crate::id::{NodeId, NodeKey, ShardKey};
+use crate::machine::Fixed;
+use crate::region::lane::Order;
+use crate::wire::link::{Identity, LinkConfig, LinkReceiver, LinkSender, PeerGone, Unit};
+use crate::wire::{Control, ReplyFate, Stream, codec, frame};
+
+/// The longest body of a message or an answer.
+pub(super) const BODY_MAX: u32 = 1 << 20;
+/// Bulk is handed to the socket in pieces of about this size, so that a control frame waits behind one at most.
+const BATCH_BYTES: usize = 64 * 1024;
+/// Control frames that wait for a connection; more are lost, as datagrams may be.
+const CONTROL_BYTES: usize = 256 * 1024;
+
+/// Encoded frames that are numbered, acknowledged and resent as one.
+#[derive(Clone, Debug)]
+pub(super) struct Batch {
+    pub(super) bytes: Arc<Vec<u8>>,
+    pub(super) frames: u64,
+}
+
+impl Unit for Batch {
+    fn frames(&self) -> u64 {
+        self.frames
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+/// One other node.
+pub(super) struct Peer {
+    pub(super) id: NodeId,
+    pub(super) state: Mutex<PeerState>,
+    /// What comes from it.
+    pub(super) receiver: Mutex<LinkReceiver>,
+    /// Rung when there is something to write.
+    pub(super) bell: Bell,
+    full: AtomicBool,
+}
+
+pub(super) struct PeerState {
+    pub(super) link: LinkSender<Batch>,
+    /// Where to dial; `None`: not known yet.
+    pub(super) address: Option<String>,
+    /// Bulk frames not handed to the link yet.
+    open: OpenBatch,
+    /// Bulk for a life of the node that the link has not met yet.
+    next: Option<(NodeKey, OpenBatch)>,
+    control: Vec<u8>,
+    /// Lanes were told that the node is hard to reach.
+    pub(super) doubtful: bool,
+    /// The writing task runs.
+    started: bool,
+    /// Buffers to use again.
+    spare: Vec<Vec<u8>>,
+}
+
+#[derive(Debug, Default)]
+struct OpenBatch {
+    bytes: Vec<u8>,
+    frames: u64,
+    /// Whole batches before it, for a life that is not met yet.
+    sealed: VecDeque<Batch>,
+}
+
+impl OpenBatch {
+    fn seal(&mut self, spare: Vec<u8>) -> Option<Batch> {
+        if self.frames == 0 {
+            return None;
+        }
+        let bytes = Arc::new(std::mem::replace(&mut self.bytes, spare));
+        Some(Batch { bytes, frames: std::mem::take(&mut self.frames) })
+    }
+}
+
+/// All of them, and how to start talking to one.
+pub(super) struct Peers {
+    pub(super) identity: Identity,
+    pub(super) config: Fixed<LinkConfig>,
+    peers: RwLock<BTreeMap<NodeId, Arc<Peer>>>,
+    starter: OnceLock<Box<dyn Fn(Arc<Peer>) + Send + Sync>>,
+    next_connection: AtomicU64,
+}
+
+impl Peers {
+    pub(super) fn new(identity: Identity, config: LinkConfig) -> Self {
+        Self {
+            identity,
+            config: Fixed::new(config),
+            peers: RwLock::new(BTreeMap::new()),
+            starter: OnceLock::new(),
+            next_connection: AtomicU64::new(1),
+        }
+    }
+
+    /// How a peer's writing task is started, once there is something to write to it.
+    pub(super) fn start_with(&self, starter: Box<dyn Fn(Arc<Peer>) + Send + Sync>) {
+        let _ = self.starter.set(starter);
+    }
+
+    pub(super) fn of(&self, id: NodeId) -> Arc<Peer> {
+        if let Some(peer) = self.peers.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
+            return Arc::clone(peer);
+        }
+        let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(peers.entry(id).or_insert_with(|| {
+            Arc::new(Peer {
+                id,
+                state: Mutex::new(PeerState {
+                    link: LinkSender::new(self.config.clone(), None),
+                    address: None,
+                    open: OpenBatch::default(),
+                    next: None,
+                    control: Vec::new(),
+                    doubtful: false,
+                    started: false,
+                    spare: Vec::new(),
+                }),
+                receiver: Mutex::new(LinkReceiver::new(self.config.clone())),
+                bell: Bell::default(),
+                full: AtomicBool::new(false),
+            })
+        }))
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<Peer>> {
+        self.peers.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    pub(super) fn next_connection(&self) -> u64 {
+        self.next_connection.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// That node listens there.
+    pub(super) fn reach(&self, id: NodeId, address: &str) {
+        if address.is_empty() || id == self.identity.node.id {
+            return;
+        }
+        let peer = self.of(id);
+        lock(&peer.state).address = Some(String::from(address));
+        self.poke(&peer);
+    }
+
+    /// Sends a control frame, if a connection can be had; ahead of all bulk.
+    pub(super) fn control(&self, to: crate::node::Peer, message: &Control) {
+        let peer = self.of(to.id());
+        {
+            let mut state = lock(&peer.state);
+            if let crate::node::Peer::Key(key) = to
+                && !state.link.aim(key)
+            {
+                return; // for another life than the one the link is to
+            }
+            if state.control.len() < CONTROL_BYTES {
+                frame::write_control(&mut state.control, |out| codec::encode_control(out, message));
+            }
+        }
+        self.poke(&peer);
+    }
+
+    /// Starts the writing task if it does not run, and rings its bell.
+    pub(super) fn poke(&self, peer: &Arc<Peer>) {
+        let start = {
+            let mut state = lock(&peer.state);
+            state.address.is_some() && !std::mem::replace(&mut state.started, true)
+        };
+        if start {
+            match self.starter.get() {
+                Some(starter) => starter(Arc::clone(peer)),
+                None => lock(&peer.state).started = false,
+            }
+        }
+        peer.bell.ring();
+    }
+}
+
+impl Peer {
+    /// Encodes one bulk frame for that process, behind all before it.
+    pub(super) fn bulk(&self, to: NodeKey, encode: impl FnOnce(&mut Vec<u8>)) {
+        {
+            let mut state = lock(&self.state);
+            state.bulk(to, encode);
+            self.full.store(state.held() >= LINK_BYTES, Ordering::Relaxed);
+        }
+        self.bell.ring();
+    }
+
+    /// The link holds as much as it may; callers are to wait.
+    pub(super) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn look_whether_full(&self, state: &PeerState) {
+        self.full.store(state.held() >= LINK_BYTES, Ordering::Relaxed);
+    }
+}
+
+/// At so many bytes on one link, written or not and not acknowledged, callers are refused or wait. Lanes and replies still
+/// write: what they hold is bounded by the streams.
+const LINK_BYTES: usize = 4 << 20;
+
+impl PeerState {
+    fn bulk(&mut self, to: NodeKey, encode: impl FnOnce(&mut Vec<u8>)) {
+        if self.link.aim(to) {
+            frame::write_message(&mut self.open.bytes, encode);
+            self.open.frames += 1;
+            if self.open.bytes.len() >= BATCH_BYTES {
+                self.seal();
+            }
+            return;
+        }
+        // The next handshake says whether that life is the one that is alive.
+        match &mut self.next {
+            Some((known, batch)) if *known == to => {
+                frame::write_message(&mut batch.bytes, encode);
+                batch.frames += 1;
+                if batch.bytes.len() >= BATCH_BYTES
+                    && let Some(sealed) = batch.seal(Vec::new())
+                {
+                    batch.sealed.push_back(sealed);
+                }
+            }
+            next => {
+                let mut batch = OpenBatch::default();
+                frame::write_message(&mut batch.bytes, encode);
+                batch.frames += 1;
+                *next = Some((to, batch));
+            }
+        }
+    }
+
+    fn held(&self) -> usize {
+        self.link.bytes() + self.open.bytes.len()
+    }
+
+    /// Hands the open batch to the link.
+    pub(super) fn seal(&mut self) {
+        let spare = self.spare.pop().unwrap_or_default();
+        if let Some(batch) = self.open.seal(spare) {
+            self.link.answer(batch);
+        }
+    }
+
+    /// Whether there is something to write or to be acknowledged.
+    pub(super) fn has_work(&self) -> bool {
+        !self.control.is_empty() || self.open.frames > 0 || !self.link.is_empty() || self.next.is_some()
+    }
+
+    /// Whether bulk waits to be written or acknowledged.
+    pub(super) fn has_bulk(&self) -> bool {
+        self.open.frames > 0 || !self.link.is_empty() || self.next.is_some()
+    }
+
+    pub(super) fn take_control(&mut self, into: &mut Vec<u8>) {
+        into.clear();
+        std::mem::swap(&mut self.control, into);
+    }
+
+    /// Datagrams do not outlive a failed dial.
+    pub(super) fn forget_control(&mut self) {
+        self.control.clear();
+    }
+
+    /// The handshake said who lives there: what waited for that life goes out; what waited for another is returned.
+    pub(super) fn met(&mut self, node: NodeKey) -> Option<NodeKey> {
+        let (key, mut batch) = self.next.take()?;
+        if key != node {
+            return Some(key);
+        }
+        self.seal();
+        for sealed in std::mem::take(&mut batch.sealed) {
+            self.link.answer(sealed);
+        }
+        if let Some(sealed) = batch.seal(Vec::new()) {
+            self.link.answer(sealed);
+        }
+        None
+    }
+
+    /// The pair is over: what was written for the old life is nobody's.
+    pub(super) fn pair_over(&mut self) {
+        self.open = OpenBatch::default();
+    }
+
+    /// Keeps the buffer of an acknowledged batch.
+    pub(super) fn recycle(&mut self, batch: Batch) {
+        if self.spare.len() < 8
+            && let Ok(mut bytes) = Arc::try_unwrap(batch.bytes)
+            && bytes.capacity() <= 4 * BATCH_BYTES
+        {
+            bytes.clear();
+            self.spare.push(bytes);
+        }
+    }
+}
+
+impl Shared {
+    /// That process is over, as a handshake or the coordinator says.
+    pub(super) fn peer_gone(&self, node: NodeKey) {
+        self.each_door(|door| door.all(Order::PeerGone(node)));
+    }
+
+    /// A link is hard to use, or usable again.
+    pub(super) fn link(&self, node: NodeKey, up: bool) {
+        self.each_door(|door| door.all(Order::Link { node, up }));
+    }
+
+    /// The coordinator says that the process is gone for good: its link is over.
+    pub(super) fn end_peer(&self, node: NodeKey) {
+        let peer = self.peers.of(node.id);
+        let gone = {
+            let mut state = lock(&peer.state);
+            let gone: Option<PeerGone<Batch>> = state.link.gone(super::clock::now(), node);
+            if gone.is_some() {
+                state.pair_over();
+                state.forget_control();
+            }
+            gone.is_some()
+        };
+        lock(&peer.receiver).gone(node);
+        peer.bell.ring();
+        let _ = gone;
+        self.peer_gone(node);
+    }
+}
+
+/// The way back to a node that asked.
+pub(super) struct Answering {
+    pub(super) shared: Arc<Shared>,
+    pub(super) to: NodeKey,
+    pub(super) key: ShardKey,
+    pub(super) seq: u64,
+}
+
+impl ReplyPath for Answering {
+    fn answer(self: Box<Self>, body: Result<Vec<u8>, AskFailure>) {
+        let (key, seq) = (self.key, self.seq);
+        let fate = match &body {
+            Ok(bytes) if bytes.len() <= BODY_MAX as usize => ReplyFate::Answer((0, &bytes[..])),
+            // An answer that is too long, or that its own type cannot encode, is none.
+            Ok(_) | Err(_) => ReplyFate::Ended,
+        };
+        let peer = self.shared.peers.of(self.to.id);
+        peer.bulk(self.to, |out| codec::encode(out, &Stream::Reply { key, seq, fate }));
+    }
+}
