@@ -1,7 +1,7 @@
 //! Who is put to sleep, and when.
 //!
 //! An idle entity costs its state and a slot; this floor decides whose state goes first. [`Passivation`] is what users
-//! configure, [`Sleepers`] keeps the order: exact least-recently-used, every operation O(1), no timer per entity. May
+//! configure, [`Sleepers`] keeps the order of use: every operation O(1), no timer per entity, exact under a cap. May
 //! import: collections, machine, ground.
 
 mod sleepers;

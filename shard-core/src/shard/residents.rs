@@ -99,7 +99,7 @@ impl<M> Residents<M> {
     pub fn find(&self, hash: u64, id: &str) -> Option<Slot> {
         let slots = &self.slots;
         let index = self.index.find(hash, |at| {
-            slots.at(at).is_some_and(|resident| resident.hash == hash && resident.id.as_str() == id)
+            slots.at(at).is_some_and(|resident| resident.hash == hash && resident.id.as_bytes() == id.as_bytes())
         })?;
         slots.slot(index)
     }
@@ -109,7 +109,7 @@ impl<M> Residents<M> {
     #[must_use]
     pub fn find_free(&self, hash: u64, id: &str) -> Option<Slot> {
         let slot = self.find(hash, id)?;
-        self.slots.get(slot).is_some_and(Resident::is_free).then_some(slot)
+        self.slots.get(slot)?.is_free().then_some(slot)
     }
 
     /// Takes in a new entity in [`Phase::Starting`]. The caller has made sure that there is none of that id.

@@ -119,7 +119,7 @@ impl<M> Lane<M> {
         let mine = (config.shards.get() + lanes - 1 - config.lane) / lanes;
         Self {
             residents: Residents::default(),
-            sleepers: Sleepers::new(config.passivation.idle),
+            sleepers: Sleepers::new(config.passivation),
             shards: (0..mine)
                 .map(|_| ShardState { tenure: None, outgoing: None, residents: 0, returned: Vec::new() })
                 .collect(),
