@@ -17,6 +17,8 @@
 //!
 //! Needs the features `sim` and `std`.
 
+#[cfg(feature = "std")]
+pub mod hub;
 pub mod probe;
 mod scenarios;
 
