@@ -86,11 +86,13 @@ fn one_node(runtime: &Runtime, ids: &[String]) -> (Node, Entities<BenchMessage>)
     runtime.block_on(async {
         let node = Node::builder("bench").start().await.expect("a node");
         let entities = node.sharding::<Bench>().shards(256).start().await.expect("a type");
+        let all = HANDLED.load(Ordering::Relaxed) + ids.len() as u64;
         for id in ids {
             entities.send(id, Count(0)).await.expect("room");
         }
-        let last = entities.clone().within(Duration::from_secs(60)).ask(&ids[0], Count(0)).await;
-        last.expect("awake");
+        while HANDLED.load(Ordering::Relaxed) < all {
+            tokio::task::yield_now().await;
+        }
         (node, entities)
     })
 }
@@ -223,9 +225,8 @@ fn between_nodes(c: &mut Criterion) {
         let entities = node.proxy::<BenchMessage>().shards(64).start().await.expect("a proxy");
         node.joined().await.expect("joined");
         for id in few.iter() {
-            entities.send(id, Count(0)).await.expect("room");
+            entities.clone().within(Duration::from_secs(30)).ask(id, Count(0)).await.expect("awake");
         }
-        entities.clone().within(Duration::from_secs(30)).ask(&few[0], Count(0)).await.expect("awake");
         (node, entities)
     });
     let mut group = c.benchmark_group("tcp");

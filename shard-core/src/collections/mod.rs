@@ -5,11 +5,13 @@
 //! in a [`Slab`] by the hash of an [`EntityId`], and a [`Recency`] list over the same places knows who has slept longest.
 //! May import the ground floor.
 
+mod deadlines;
 mod entity_id;
 mod index;
 mod recency;
 mod slab;
 
+pub use deadlines::Deadlines;
 pub use entity_id::EntityId;
 pub use index::Index;
 pub use recency::Recency;

@@ -353,6 +353,10 @@ where
         self.out.weigh(message)
     }
 
+    fn can_transmit(&mut self, to: NodeKey) -> bool {
+        self.out.can_transmit(to)
+    }
+
     fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &E::Message) {
         self.out.transmit(to, head, id, body);
     }

@@ -32,7 +32,11 @@ pub(super) async fn write_to<R: Runtime>(shared: Arc<Shared>, runtime: R, peer: 
     while !shared.is_stopped() {
         let (order, deadline) = {
             let mut state = lock(&peer.state);
-            if state.has_work() { (state.link.expire(clock::now()), Some(state.link.deadline())) } else { (None, None) }
+            if state.has_work() || peer.is_owed() {
+                (state.link.expire(clock::now()), Some(state.link.deadline()))
+            } else {
+                (None, None)
+            }
         };
         if order != Some(SenderOrder::Dial) {
             match deadline {
@@ -143,13 +147,16 @@ fn welcomed(shared: &Arc<Shared>, peer: &Arc<Peer>, connection: u64, welcome: We
     if up {
         shared.link(welcome.node, true);
     }
+    if peer.opened(welcome.node) {
+        shared.room(welcome.node);
+    }
     Ok(())
 }
 
 /// Writes to a connection until it breaks, while a second task reads the acks.
 async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, line: Line<R>) {
     let Line { reader, mut writer, decoder, connection } = line;
-    runtime.spawn(read_acks::<R>(Arc::clone(peer), reader, decoder, connection));
+    runtime.spawn(read_acks::<R>(Arc::clone(shared), Arc::clone(peer), reader, decoder, connection));
     let mut control = Vec::new();
     let mut head = Vec::new();
     frame::write_ping(&mut control);
@@ -188,12 +195,14 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
             race(peer.bell.wait(), runtime.sleep(span)).await;
         }
     }
+    peer.closed();
     lock(&peer.state).link.disconnected(clock::now(), connection);
     peer.bell.ring();
 }
 
 /// Reads what the answering end of our own connection says: acks.
 async fn read_acks<R: Runtime>(
+    shared: Arc<Shared>,
     peer: Arc<Peer>,
     mut reader: <R::Socket as Socket>::Reader,
     mut decoder: Decoder,
@@ -215,7 +224,11 @@ async fn read_acks<R: Runtime>(
                 break;
             }
             done.into_iter().for_each(|batch| state.recycle(batch));
-            peer.look_whether_full(&state);
+            let room = if peer.look_whether_full(&state) { state.link.peer() } else { None };
+            drop(state);
+            if let Some(node) = room {
+                shared.room(node);
+            }
         }
         match reader.read(decoder.spare()).await {
             Ok(0) | Err(_) => break,

@@ -76,6 +76,16 @@ impl<M: Wire> Outgate<M> {
         if bytes > limit { Err(Reason::TooLarge { bytes, limit }) } else { Ok(bytes) }
     }
 
+    pub(super) fn can_transmit(&mut self, to: NodeKey) -> bool {
+        let peer = self.peer(to);
+        if peer.takes(to) {
+            return true;
+        }
+        let peer = Arc::clone(peer);
+        self.shared.peers.poke(&peer);
+        false
+    }
+
     pub(super) fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &M) {
         self.sent += 1;
         let peer = Arc::clone(self.peer(to));

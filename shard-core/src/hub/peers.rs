@@ -53,6 +53,10 @@ pub(super) struct Peer {
     /// Rung when there is something to write.
     pub(super) bell: Bell,
     full: AtomicBool,
+    /// The life of the node that the present connection leads to; zero: none.
+    open_to: AtomicU64,
+    /// A lane was told that the link takes nothing now: it is owed word when it does.
+    owed: AtomicBool,
 }
 
 pub(super) struct PeerState {
@@ -136,6 +140,8 @@ impl Peers {
                 receiver: Mutex::new(LinkReceiver::new(self.config.clone())),
                 bell: Bell::default(),
                 full: AtomicBool::new(false),
+                open_to: AtomicU64::new(0),
+                owed: AtomicBool::new(false),
             })
         }))
     }
@@ -207,8 +213,37 @@ impl Peer {
         self.full.load(Ordering::Relaxed)
     }
 
-    pub(super) fn look_whether_full(&self, state: &PeerState) {
-        self.full.store(state.held() >= LINK_BYTES, Ordering::Relaxed);
+    /// After an ack. Says whether somebody waits for the room there is now.
+    pub(super) fn look_whether_full(&self, state: &PeerState) -> bool {
+        let held = state.held();
+        self.full.store(held >= LINK_BYTES, Ordering::SeqCst);
+        held < LINK_BYTES / 2 && self.open_to.load(Ordering::SeqCst) != 0 && self.owed.swap(false, Ordering::SeqCst)
+    }
+
+    /// The present connection leads to that process. Says whether somebody waited for it.
+    pub(super) fn opened(&self, node: NodeKey) -> bool {
+        self.open_to.store(node.incarnation.0, Ordering::SeqCst);
+        self.owed.swap(false, Ordering::SeqCst)
+    }
+
+    pub(super) fn closed(&self) {
+        self.open_to.store(0, Ordering::SeqCst);
+    }
+
+    /// Whether a message for that process would be written soon. If not, word is owed when it would.
+    pub(super) fn takes(&self, to: NodeKey) -> bool {
+        let open = || self.open_to.load(Ordering::SeqCst) == to.incarnation.0 && !self.full.load(Ordering::SeqCst);
+        if open() {
+            return true;
+        }
+        // Looked at again after the promise, so that an opening in between is not missed.
+        self.owed.store(true, Ordering::SeqCst);
+        open()
+    }
+
+    /// Whether a lane waits for a connection.
+    pub(super) fn is_owed(&self) -> bool {
+        self.owed.load(Ordering::SeqCst)
     }
 }
 
@@ -317,6 +352,11 @@ impl Shared {
         self.each_door(|door| door.all(Order::PeerGone(node)));
     }
 
+    /// The link to that process takes messages again.
+    pub(super) fn room(&self, node: NodeKey) {
+        self.each_door(|door| door.all(Order::Room(node)));
+    }
+
     /// A link is hard to use, or usable again.
     pub(super) fn link(&self, node: NodeKey, up: bool) {
         self.each_door(|door| door.all(Order::Link { node, up }));
@@ -325,18 +365,17 @@ impl Shared {
     /// The coordinator says that the process is gone for good: its link is over.
     pub(super) fn end_peer(&self, node: NodeKey) {
         let peer = self.peers.of(node.id);
-        let gone = {
+        {
             let mut state = lock(&peer.state);
             let gone: Option<PeerGone<Batch>> = state.link.gone(super::clock::now(), node);
             if gone.is_some() {
                 state.pair_over();
                 state.forget_control();
+                peer.closed();
             }
-            gone.is_some()
-        };
+        }
         lock(&peer.receiver).gone(node);
         peer.bell.ring();
-        let _ = gone;
         self.peer_gone(node);
     }
 }

@@ -39,6 +39,10 @@ impl<M: Wire> LaneHost<M> for ProxyHost<M> {
         self.out.weigh(message)
     }
 
+    fn can_transmit(&mut self, to: NodeKey) -> bool {
+        self.out.can_transmit(to)
+    }
+
     fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &M) {
         self.out.transmit(to, head, id, body);
     }

@@ -104,6 +104,12 @@ pub trait LaneHost<M> {
     /// # Errors
     /// [`Reason::TooLarge`].
     fn weigh(&mut self, message: &M) -> Result<u32, Reason>;
+    /// Whether the link to that process takes a message now. If not, the message stays unsent, which it is worth much more
+    /// than in doubt, and the host owes an [`Order::Room`](super::Order::Room) once the link does.
+    fn can_transmit(&mut self, to: NodeKey) -> bool {
+        let _ = to;
+        true
+    }
     /// Send one message to another node, in order with all else sent to it.
     fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &M);
     /// Send one receipt to another node, in order with all else sent to it.

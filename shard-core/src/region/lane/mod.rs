@@ -22,9 +22,9 @@ use alloc::vec::Vec;
 use core::num::NonZeroU32;
 
 use super::stream::{Incoming, Outgoing, OutgoingOutput, StreamConfig};
-use crate::collections::EntityId;
+use crate::collections::{Deadlines, EntityId};
 use crate::id::{Kind, NodeKey, ShardId, ShardKey, Slot, Token};
-use crate::machine::{Fixed, Machine, Rules};
+use crate::machine::{Fixed, Rules};
 use crate::passivation::{Passivation, Sleepers};
 use crate::shard::Residents;
 use crate::time::{Duration, Instant, soonest};
@@ -64,8 +64,6 @@ struct Tenure {
     token: Token,
     /// Set while it drains: when its entities are dropped by force.
     drain: Option<Instant>,
-    /// Force was used already.
-    forced: bool,
     /// How many lives began under it.
     activations: u32,
     /// What other nodes sent under it.
@@ -105,8 +103,10 @@ pub struct Lane<M> {
     failures: BTreeMap<u32, u8>,
     /// Shards with takings to report.
     unflushed: BTreeSet<u32>,
-    /// Shards whose outgoing stream has a deadline.
-    waiting: BTreeSet<u32>,
+    /// When drains are forced, by shard.
+    drains: Deadlines,
+    /// When outgoing streams have something to do, by shard.
+    streams: Deadlines,
     /// Reused between calls.
     scratch: Vec<OutgoingOutput>,
 }
@@ -131,7 +131,8 @@ impl<M> Lane<M> {
             next_timer: 0,
             failures: BTreeMap::new(),
             unflushed: BTreeSet::new(),
-            waiting: BTreeSet::new(),
+            drains: Deadlines::new(mine as usize),
+            streams: Deadlines::new(mine as usize),
             scratch: Vec::new(),
             config,
         }
@@ -156,15 +157,7 @@ impl<M> Lane<M> {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let timer = self.timers.keys().next().map(|(at, _)| *at);
-        let drain = self
-            .shards
-            .iter()
-            .filter_map(|state| state.tenure.as_ref())
-            .filter_map(|tenure| if tenure.forced { None } else { tenure.drain })
-            .min();
-        let streams =
-            self.waiting.iter().filter_map(|at| self.shards[*at as usize].outgoing.as_ref()?.deadline()).min();
-        soonest(soonest(timer, self.sleepers.deadline()), soonest(drain, streams))
+        soonest(soonest(timer, self.sleepers.deadline()), soonest(self.drains.first(), self.streams.first()))
     }
 
     /// Does what is due: idle entities fall asleep, timers fire, drains are forced, streams look again.

@@ -151,6 +151,14 @@ impl<M> Lane<M> {
         }
     }
 
+    pub(super) fn room(&mut self, now: Instant, node: NodeKey, host: &mut impl LaneHost<M>) {
+        for at in 0..self.shards.len() {
+            if self.shards[at].outgoing.as_ref().is_some_and(|outgoing| outgoing.home() == Some(node)) {
+                self.hear_at(now, at, OutgoingInput::Room, host);
+            }
+        }
+    }
+
     /// The end of a tenure here: what was not taken goes back to the front of the shard's stream, which looks for the next
     /// owner.
     pub(super) fn give_back(&mut self, now: Instant, at: usize, host: &mut impl LaneHost<M>) {
@@ -168,11 +176,10 @@ impl<M> Lane<M> {
     }
 
     pub(super) fn expire_streams(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
-        let waiting: Vec<u32> = self.waiting.iter().copied().collect();
-        for at in waiting {
+        let due: Vec<u32> = core::iter::from_fn(|| self.streams.pop_due(now)).collect();
+        for at in due {
             let at = at as usize;
-            let Some(outgoing) = &mut self.shards[at].outgoing else { continue };
-            if outgoing.deadline().is_some_and(|deadline| deadline <= now) {
+            if let Some(outgoing) = &mut self.shards[at].outgoing {
                 let mut outputs = mem::take(&mut self.scratch);
                 outgoing.expire(now, &mut outputs);
                 self.obey(now, at, outputs, host);
@@ -219,6 +226,11 @@ impl<M> Lane<M> {
         let key = self.key(shard);
         for output in outputs.drain(..) {
             match output {
+                OutgoingOutput::Transmit { to, attempt, seq, .. } if !host.can_transmit(to) => {
+                    if let Some(outgoing) = &mut self.shards[at].outgoing {
+                        outgoing.handle(now, OutgoingInput::Held { attempt, seq }, &mut |_| {});
+                    }
+                }
                 OutgoingOutput::Transmit { to, token, attempt, seq, first } => {
                     if let Some(outgoing) = &self.shards[at].outgoing
                         && outgoing.is_sent(seq)
@@ -283,12 +295,8 @@ impl<M> Lane<M> {
     /// After every change of a stream: is the fast door open, and is there a deadline?
     fn settle_stream(&mut self, _now: Instant, at: usize, _host: &mut impl LaneHost<M>) {
         let index = u32::try_from(at).unwrap_or(u32::MAX);
-        let waits = self.shards[at].outgoing.as_ref().is_some_and(|outgoing| outgoing.deadline().is_some());
-        if waits {
-            self.waiting.insert(index);
-        } else {
-            self.waiting.remove(&index);
-        }
+        let deadline = self.shards[at].outgoing.as_ref().and_then(|outgoing| outgoing.deadline());
+        self.streams.set(index, deadline);
         self.refresh_direct(at);
     }
 }

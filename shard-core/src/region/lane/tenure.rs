@@ -51,6 +51,8 @@ pub enum Order {
         /// Whether frames reach it.
         up: bool,
     },
+    /// The link to that process takes messages again, as [`LaneHost::can_transmit`] said it did not.
+    Room(NodeKey),
 }
 
 impl Order {
@@ -59,7 +61,7 @@ impl Order {
     pub const fn shard(&self) -> Option<ShardId> {
         match self {
             Self::Own { shard, .. } | Self::Drain { shard, .. } | Self::Home { shard, .. } => Some(*shard),
-            Self::Live { .. } | Self::Halt | Self::PeerGone(_) | Self::Link { .. } => None,
+            Self::Live { .. } | Self::Halt | Self::PeerGone(_) | Self::Link { .. } | Self::Room(_) => None,
         }
     }
 }
@@ -80,6 +82,7 @@ impl<M> Lane<M> {
             Order::Home { shard, home } => self.home(now, shard, home, host),
             Order::PeerGone(node) => self.peer_gone(now, node, host),
             Order::Link { node, up } => self.link(now, node, up, host),
+            Order::Room(node) => self.room(now, node, host),
         }
     }
 
@@ -92,7 +95,6 @@ impl<M> Lane<M> {
         self.shards[at].tenure = Some(Tenure {
             token,
             drain: None,
-            forced: false,
             activations: 0,
             incoming: Incoming::new(self.config.stream.clone(), token),
         });
@@ -114,6 +116,7 @@ impl<M> Lane<M> {
         }
         tenure.drain = Some(deadline);
         tenure.incoming.drain();
+        self.drains.set(u32::try_from(at).unwrap_or(u32::MAX), Some(deadline));
         self.refresh_direct(at);
         if !self.config.rules.on(Rule::DropBarrier) {
             host.dropped(shard, token);
@@ -125,12 +128,8 @@ impl<M> Lane<M> {
     }
 
     pub(super) fn force_drains(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
-        for at in 0..self.shards.len() {
-            let Some(tenure) = self.shards[at].tenure.as_mut() else { continue };
-            if tenure.forced || tenure.drain.is_none_or(|deadline| now < deadline) {
-                continue;
-            }
-            tenure.forced = true;
+        while let Some(at) = self.drains.pop_due(now) {
+            let at = at as usize;
             let shard = self.global(at);
             self.forced(shard, host);
             for slot in self.residents.of_shard(shard) {
@@ -209,7 +208,9 @@ impl<M> Lane<M> {
     fn end_tenure(&mut self, now: Instant, at: usize, lapsed: bool, host: &mut impl LaneHost<M>) {
         let shard = self.global(at);
         let key = self.key(shard);
-        self.unflushed.remove(&u32::try_from(at).unwrap_or(u32::MAX));
+        let place = u32::try_from(at).unwrap_or(u32::MAX);
+        self.unflushed.remove(&place);
+        self.drains.set(place, None);
         if let Some(tenure) = self.shards[at].tenure.take() {
             let token = tenure.token;
             tenure.incoming.close(lapsed, &mut |output| {

@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::net::TcpListener;
 
-use super::{Cluster, Embedding, Member, ProbeMessage, Setup, wait};
 use super::probe::Probe;
+use super::{Cluster, Embedding, Member, ProbeMessage, Setup, wait};
 use crate::entity::Entities;
 use crate::hub::{Node, Runtime};
 use crate::id::NodeId;
@@ -75,7 +75,7 @@ impl Cluster for Nodes {
 }
 
 /// Starts nodes on one kind of executor.
-trait Host {
+trait Host: Send + Sync {
     fn start(&self, cluster: &str, id: NodeId, listener: TcpListener, seed: String, setup: &Setup) -> Box<dyn Member>;
     fn again(&self) -> Box<dyn Host>;
 }
