@@ -28,7 +28,7 @@ impl Sleepers {
             self.touched.resize((at + 1).next_power_of_two().max(64), Instant::ZERO);
         }
         self.touched[at] = now;
-        self.order.touch(index);
+        self.order.insert(index);
     }
 
     /// Takes `index` out of the order.

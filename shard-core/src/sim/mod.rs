@@ -1,1 +1,3 @@
 //! (in work)
+#[cfg(feature = "std")]
+pub mod conformance;

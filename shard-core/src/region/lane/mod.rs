@@ -187,6 +187,12 @@ impl<M> Lane<M> {
         self.residents.len()
     }
 
+    /// Who lives at `slot`, unless that life is over.
+    #[must_use]
+    pub fn id(&self, slot: Slot) -> Option<&EntityId> {
+        self.residents.get(slot).map(|resident| &resident.id)
+    }
+
     /// The grants held, in order of the shards; a shard that drains is among them.
     pub fn tenures(&self) -> impl Iterator<Item = (ShardId, Token)> {
         self.shards.iter().enumerate().filter_map(|(at, state)| Some((self.global(at), state.tenure.as_ref()?.token)))
