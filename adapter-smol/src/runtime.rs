@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use shard_core::hub::{Read, Runtime, Socket, Write};
+use shard_core::hub::{Event, Level, Read, Runtime, Socket, Write};
 use smol::io::{AsyncReadExt, AsyncWriteExt};
 use smol::net::{TcpListener, TcpStream};
 use smol::{Async, Executor, Timer, future};
@@ -77,6 +77,14 @@ impl Runtime for Smol {
         Ok((Tcp(stream), from))
     }
 
+    fn log(&self, event: &Event) {
+        match event.level() {
+            Level::Detail => tracing::debug!("{event}"),
+            Level::Change => tracing::info!("{event}"),
+            Level::Trouble => tracing::warn!("{event}"),
+        }
+    }
+
     fn workers(&self) -> usize {
         self.threads
     }
@@ -96,12 +104,8 @@ impl Socket for Tcp {
 }
 
 impl Read for Tcp {
-    async fn read(&mut self, into: &mut Vec<u8>, most: usize) -> io::Result<usize> {
-        let start = into.len();
-        into.resize(start + most, 0);
-        let read = self.0.read(&mut into[start..]).await;
-        into.truncate(start + *read.as_ref().unwrap_or(&0));
-        read
+    async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into).await
     }
 }
 

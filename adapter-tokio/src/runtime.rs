@@ -5,7 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use shard_core::hub::{Read, Runtime, Socket, Write};
+use shard_core::hub::{Event, Level, Read, Runtime, Socket, Write};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -69,6 +69,14 @@ impl Runtime for Tokio {
         Ok((Tcp(stream), from))
     }
 
+    fn log(&self, event: &Event) {
+        match event.level() {
+            Level::Detail => tracing::debug!("{event}"),
+            Level::Change => tracing::info!("{event}"),
+            Level::Trouble => tracing::warn!("{event}"),
+        }
+    }
+
     fn workers(&self) -> usize {
         self.0.metrics().num_workers()
     }
@@ -93,9 +101,8 @@ impl Socket for Tcp {
 pub struct Reader(OwnedReadHalf);
 
 impl Read for Reader {
-    async fn read(&mut self, into: &mut Vec<u8>, most: usize) -> io::Result<usize> {
-        into.reserve(most);
-        (&mut self.0).take(most as u64).read_buf(into).await
+    async fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.0.read(into).await
     }
 }
 

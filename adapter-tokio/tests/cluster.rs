@@ -91,3 +91,126 @@ async fn three_nodes_reach_every_entity_from_everywhere_in_order() {
         println!("{:?}", node.status());
     }
 }
+
+/// One more node, which is no voter.
+async fn joiner(nodes: &[(Node, Entities<CounterMessage>)]) -> (Node, Entities<CounterMessage>) {
+    let voters: Vec<_> = nodes.iter().take(3).map(|(node, _)| (node.key().id, node.address().to_string())).collect();
+    let node = Node::builder("test").listen("127.0.0.1:0").voters(voters).start().await.unwrap();
+    let counters = node.sharding::<Counter>().shards(16).start().await.unwrap();
+    within(30, "joining", node.joined()).await.unwrap();
+    (node, counters)
+}
+
+async fn until(seconds: u64, what: &str, mut holds: impl FnMut() -> bool) {
+    within(seconds, what, async {
+        while !holds() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+fn owned(node: &Node) -> usize {
+    node.status().shards.iter().map(|(_, owned)| *owned).sum()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn order_holds_while_shards_move_to_a_joiner_and_away_from_a_leaver() {
+    let mut nodes = cluster(3).await;
+    let ids: Vec<String> = (0..40).map(|id| format!("e-{id}")).collect();
+    let mut sent = 0_u64;
+    let mut asks = Vec::new();
+    let mut round = |nodes: &[(Node, Entities<CounterMessage>)], asks: &mut Vec<_>| {
+        sent += 1;
+        for (at, id) in ids.iter().enumerate() {
+            // Each entity is fed by one node, so that its order is promised; the feeders are the voters.
+            let (_, counters) = &nodes[at % 3];
+            asks.push(tokio::spawn(counters.clone().within(Duration::from_secs(30)).ask(id.as_str(), Add(sent))));
+        }
+    };
+    for _ in 0..5 {
+        round(&nodes, &mut asks);
+    }
+    nodes.push(joiner(&nodes).await);
+    within(60, "shards moving to the joiner", async {
+        while owned(&nodes[3].0) < 4 {
+            round(&nodes, &mut asks);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let (leaver, _) = nodes.pop().unwrap();
+    let leaving = tokio::spawn(leaver.leave());
+    while !leaving.is_finished() {
+        round(&nodes, &mut asks);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert!(leaving.await.unwrap().clean);
+    let total = asks.len();
+    for ask in asks {
+        within(60, "an answer", ask).await.unwrap().unwrap_or_else(|error| panic!("{error} of {total}"));
+    }
+    for (at, id) in ids.iter().enumerate() {
+        // State in memory ends with each move, so what is left is a run of numbers without gap or disorder.
+        let seen = within(20, "the answer", nodes[at % 3].1.ask(id.as_str(), Get)).await.unwrap();
+        assert!(seen.windows(2).all(|pair| pair[1] == pair[0] + 1), "{id}: {seen:?}");
+        assert_eq!(seen.last().copied().unwrap_or(sent), sent, "{id}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_vanishes_is_replaced_and_what_it_may_have_run_is_told() {
+    let mut nodes = cluster(3).await;
+    // Not the coordinator, so that only the session of the lost node has to run out.
+    let at = (0..3).find(|at| !nodes[*at].0.status().reigning).unwrap();
+    for id in 0..200 {
+        within(20, "an answer", nodes[at].1.ask(format!("e-{id}"), Add(1))).await.unwrap();
+    }
+    let (lost, _) = nodes.remove(at);
+    drop(lost);
+    for id in 0..200 {
+        // Sent at once: parked or sent to the dead, told in either case, and answered by the new owner in the end.
+        let id = format!("e-{id}");
+        let answer = nodes[0].1.clone().within(Duration::from_secs(20)).ask(&id, Add(2)).await;
+        if let Err(error) = answer {
+            assert!(error.may_have_run(), "{id}: {error}");
+        }
+    }
+    until(20, "all shards owned by the two that are left", || owned(&nodes[0].0) + owned(&nodes[1].0) == 16).await;
+    for id in 0..200 {
+        within(20, "an answer", nodes[1].1.ask(format!("e-{id}"), Get)).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_shard_count_is_refused_with_both_numbers() {
+    let nodes = cluster(1).await;
+    let voters = vec![(nodes[0].0.key().id, nodes[0].0.address().to_string())];
+    let node = Node::builder("test").listen("127.0.0.1:0").voters(voters).start().await.unwrap();
+    node.sharding::<Counter>().shards(32).start().await.unwrap();
+    let error = within(30, "the refusal", node.joined()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "entity type `counter` has 16 shards in this cluster, but this node asks for 32; the number cannot differ"
+    );
+}
+
+#[tokio::test]
+async fn plain_tcp_stays_on_loopback_unless_told_otherwise() {
+    let error = Node::builder("test").listen("0.0.0.0:0").start().await.unwrap_err();
+    assert!(error.to_string().contains("allow_plain_tcp_anywhere"), "{error}");
+    drop(Node::builder("test").listen("0.0.0.0:0").allow_plain_tcp_anywhere().start().await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_proxy_reaches_entities_it_never_hosts() {
+    let nodes = cluster(1).await;
+    let voters = vec![(nodes[0].0.key().id, nodes[0].0.address().to_string())];
+    let client = Node::builder("test").listen("127.0.0.1:0").voters(voters).start().await.unwrap();
+    let counters = client.proxy::<CounterMessage>().shards(16).start().await.unwrap();
+    within(30, "joining", client.joined()).await.unwrap();
+    for id in 0..200 {
+        assert_eq!(within(20, "an answer", counters.ask(format!("e-{id}"), Add(7))).await.unwrap(), 1);
+    }
+    assert_eq!(owned(&client), 0);
+}

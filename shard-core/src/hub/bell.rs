@@ -14,7 +14,8 @@ pub(super) struct Bell {
 
 impl Bell {
     pub(super) fn ring(&self) {
-        if self.rung.swap(true, Ordering::AcqRel) {
+        // The look before the swap keeps the line shared while the waiter is at work.
+        if self.rung.load(Ordering::Acquire) || self.rung.swap(true, Ordering::AcqRel) {
             return;
         }
         let waiter = self.waiter.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();

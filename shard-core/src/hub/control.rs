@@ -78,7 +78,8 @@ fn obey(shared: &Arc<Shared>, output: Output) -> Obeyed {
             }
         }
         Output::All(Order::Live { until }) => {
-            let frozen = shared.live_until() <= clock::now();
+            // A little early: a lane may have read the clock after this task did.
+            let frozen = shared.live_until() <= clock::now() + Duration::from_millis(50);
             shared.set_live_until(until);
             if frozen {
                 // Lanes look at it before each handler; those that wait for it must be woken.

@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 use std::vec::Vec;
 
 use super::away::{Away, Back, HookEnd, Leash, Place, Return, Returns, Work, poll_work};
+use super::clock;
 use super::events::Event;
 use super::outgate::Outgate;
 use super::shared::count;
@@ -19,7 +20,7 @@ use crate::entity::{Entity, Fate, Identity, Reason, Services, StopReason, Wire};
 use crate::id::{NodeKey, ShardId, Slot, Token};
 use crate::machine::Notice;
 use crate::region::lane::{DataHead, LaneHost, Life, Next, Receipt};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// Makes entities.
 pub(super) type Factory<E> = Arc<dyn Fn(&Identity) -> E + Send + Sync>;
@@ -55,6 +56,8 @@ pub(super) struct Population {
     pub(super) cap: usize,
 }
 
+/// A handler that holds its lane longer than this is reported.
+pub(super) const OVERRUN: Duration = Duration::from_millis(5);
 /// Places kept for reuse.
 const SPARE: usize = 64;
 
@@ -98,12 +101,19 @@ where
     #[inline]
     pub(super) fn turn(&mut self, slot: Slot, message: E::Message) -> Ran {
         let Some(cell) = self.take(slot) else { return Ran::Wants(Next::Failed) };
-        count(&self.out.shared.tallies.handled, 1);
+        self.out.handled += 1;
+        let watched = self.out.watch.then(|| (clock::now(), cell.identity().id().clone()));
         let mut place: Place<F> = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         place.set(Some((self.make)(cell, message)));
         let mut work = Work::<E, F>::Turn(place);
         // The noop waker is right only because a future that waits goes to the executor, which polls it at once.
         let polled = poll_work(&mut work, &mut Context::from_waker(Waker::noop()));
+        if let Some((begun, id)) = watched {
+            let took = clock::now().since(begun);
+            if took > OVERRUN {
+                self.out.shared.emit(Event::HandlerOverran { entity_type: self.out.region.name, id, took });
+            }
+        }
         match polled {
             Poll::Pending => {
                 self.send_away(slot, work);

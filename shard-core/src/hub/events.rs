@@ -1,6 +1,7 @@
 //! What happens on a node, for those who listen. Bounded: a slow listener is told how much it missed.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::poll_fn;
 use std::string::String;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -73,7 +74,7 @@ pub enum Event {
         /// What it said.
         why: String,
     },
-    /// A handler held its lane for longer than 5 ms. Types that do so belong off the lanes (`blocking`).
+    /// A handler held its lane for longer than 5 ms, and with it the other entities of the lane.
     HandlerOverran {
         /// The type.
         entity_type: &'static str,
@@ -93,6 +94,74 @@ pub enum Event {
     Notice(Notice),
     /// The listener was too slow and missed so many.
     Missed(u64),
+}
+
+/// How much an operator should care.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Level {
+    /// Part of every day: late and repeated frames.
+    Detail,
+    /// Worth knowing: nodes, shards and reigns that come and go.
+    Change,
+    /// Something was lost, refused or at fault.
+    Trouble,
+}
+
+impl Event {
+    /// How much an operator should care.
+    #[must_use]
+    pub const fn level(&self) -> Level {
+        match self {
+            Self::NodeUp(_)
+            | Self::NodeGone(_)
+            | Self::SessionGained
+            | Self::ReignBegan(_)
+            | Self::ReignEnded(_)
+            | Self::ShardGained { .. }
+            | Self::ShardLost { .. } => Level::Change,
+            Self::SessionLost
+            | Self::ShardCountRefused { .. }
+            | Self::Undelivered { .. }
+            | Self::EntityFailed { .. }
+            | Self::HandlerOverran { .. }
+            | Self::PeerRefused { .. }
+            | Self::Missed(_) => Level::Trouble,
+            Self::Notice(Notice::Repeated { .. } | Notice::StaleTerm { .. } | Notice::CandidacyGivenUp { .. }) => {
+                Level::Detail
+            }
+            Self::Notice(_) => Level::Change,
+        }
+    }
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NodeUp(node) => write!(f, "{node} joined the cluster"),
+            Self::NodeGone(node) => write!(f, "{node} left the cluster, or its session ended"),
+            Self::SessionGained => f.write_str("this node's session began"),
+            Self::SessionLost => {
+                f.write_str("this node's session ended before it was renewed; its shards were dropped")
+            }
+            Self::ReignBegan(term) => write!(f, "this node is the coordinator ({term})"),
+            Self::ReignEnded(term) => write!(f, "this node is the coordinator no more ({term})"),
+            Self::ShardGained { entity_type, shard, token } => write!(f, "shard {entity_type}/{shard} came ({token})"),
+            Self::ShardLost { entity_type, shard } => write!(f, "shard {entity_type}/{shard} left"),
+            Self::ShardCountRefused { entity_type, cluster, node } => {
+                write!(f, "`{entity_type}` has {cluster} shards in this cluster, this node asked for {node}: refused")
+            }
+            Self::Undelivered { entity_type, id, tag, fate } => {
+                write!(f, "message {tag} to {entity_type}/{id}: {fate}")
+            }
+            Self::EntityFailed { entity_type, id, why } => write!(f, "{entity_type}/{id} failed: {why}"),
+            Self::HandlerOverran { entity_type, id, took } => {
+                write!(f, "a handler of {entity_type}/{id} held its lane for {took:?}")
+            }
+            Self::PeerRefused { address, why } => write!(f, "connection with {address} dropped: {why}"),
+            Self::Notice(notice) => write!(f, "{notice:?}"),
+            Self::Missed(count) => write!(f, "{count} events were missed"),
+        }
+    }
 }
 
 const BOUND: usize = 4_096;

@@ -94,6 +94,9 @@ pub(super) struct Bounds {
     pub(super) shard: u32,
 }
 
+/// Messages of other processes that may wait for one lane.
+const ARRIVALS_MAX: usize = 1 << 18;
+
 /// The door.
 #[repr(align(128))]
 #[derive(Debug)]
@@ -140,9 +143,18 @@ impl<M> LaneDoor<M> {
         !full
     }
 
-    pub(super) fn arrive(&self, item: ArrivalItem<M>) {
-        self.lock().waiting.arrivals.push(item);
+    /// Takes a message of another process's stream. False: far more wait than all streams' windows allow, so the sender
+    /// does not keep the protocol.
+    pub(super) fn arrive(&self, item: ArrivalItem<M>) -> bool {
+        {
+            let mut inbox = self.lock();
+            if inbox.waiting.arrivals.len() >= ARRIVALS_MAX {
+                return false;
+            }
+            inbox.waiting.arrivals.push(item);
+        }
         self.bell.ring();
+        true
     }
 
     pub(super) fn receipt(&self, item: ReceiptItem) {

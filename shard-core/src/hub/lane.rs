@@ -10,10 +10,11 @@ use std::task::Poll;
 
 use super::away::Back;
 use super::clock;
-use super::entity_host::{EntityHost, Owed, Ran};
+use super::entity_host::{EntityHost, OVERRUN, Owed, Ran};
 use super::inbox::{ArrivalItem, ReceiptItem, TellItem, Waiting};
 use super::outgate::Outgate;
 use super::runtime::{Runtime, yield_now};
+use super::shared::count;
 use crate::entity::host::Cell;
 use crate::entity::{Entity, Fate, Reason, Wire};
 use crate::id::ShardId;
@@ -24,8 +25,8 @@ use crate::time::{Duration, Instant};
 const CLOCK_EVERY: u32 = 16;
 /// Other tasks of the worker get a turn after so many messages.
 const YIELD_EVERY: u32 = 256;
-/// A handler that holds the lane longer than this is reported.
-const OVERRUN: Duration = Duration::from_millis(5);
+/// After a run of handlers that took too long, so many clock readings are taken around single ones.
+const WATCHED: u32 = 256;
 
 /// What a lane's loop needs of its host beyond the orders.
 pub(super) trait Turns<M>: LaneHost<M> + Send {
@@ -75,6 +76,8 @@ pub(super) struct LaneTask<M, H> {
     since_clock: u32,
     /// A run of handlers took too long: each one is measured until none did for a while.
     suspicious: u32,
+    /// A handler ran since the clock was last read.
+    ran: bool,
     live_until: Instant,
     /// Shards whose load callers must hear of.
     touched: BTreeSet<ShardId>,
@@ -90,6 +93,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             now: clock::now(),
             since_clock: 0,
             suspicious: 0,
+            ran: false,
             live_until: Instant::ZERO,
             touched: BTreeSet::new(),
             kept: 0,
@@ -109,6 +113,9 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             self.host.collect();
             self.settle();
             let worked = !batch.is_empty();
+            if !batch.tells.is_empty() {
+                count(&self.host.out().shared.tallies.told, batch.tells.len() as u64);
+            }
             self.work_off(&mut batch).await;
             if self.core.deadline().is_some_and(|at| at <= self.now) {
                 self.core.expire(self.now, &mut self.host);
@@ -275,7 +282,8 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
     #[inline]
     fn tick(&mut self) {
         self.since_clock += 1;
-        if self.since_clock >= CLOCK_EVERY || self.suspicious > 0 {
+        self.ran = true;
+        if self.since_clock >= CLOCK_EVERY {
             self.since_clock = 0;
             self.look_at_the_clock();
         } else if self.host.out().shared.live_until() != self.live_until {
@@ -285,7 +293,12 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
 
     fn look_at_the_clock(&mut self) {
         let before = mem::replace(&mut self.now, clock::now());
-        let _ = before;
+        if self.ran && self.now.since(before) > OVERRUN {
+            self.suspicious = WATCHED;
+        }
+        self.ran = false;
+        self.suspicious = self.suspicious.saturating_sub(1);
+        self.host.out().watch = self.suspicious > 0;
         self.look_at_the_session();
     }
 
@@ -299,6 +312,9 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
 
     /// Tells callers how much is kept for the shards that changed.
     fn publish(&mut self, door: &super::inbox::LaneDoor<M>) {
+        let out = self.host.out();
+        out.settle_counts();
+        self.touched.extend(out.changed.drain(..));
         if self.touched.is_empty() {
             return;
         }
@@ -317,7 +333,8 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             }
             loads.push(((shard.0 / lanes) as usize, kept, link_full));
         }
-        self.kept = self.core.kept();
+        // A shard that keeps something stays among the touched, so this is all of them.
+        self.kept = loads.iter().map(|(_, kept, _)| *kept as usize).sum();
         self.host.out().shared.keep(before, self.kept);
         door.publish(loads);
     }

@@ -32,7 +32,7 @@ mod runtime;
 mod shared;
 
 pub use clock::now;
-pub use events::{Event, EventStream};
+pub use events::{Event, EventStream, Level};
 pub use node::{LeaveReport, Node, NodeBuilder, Proxy, Sharding, Status};
 pub use runtime::{Boxed, Either, Read, Runtime, Socket, Write, race, timeout, yield_now};
 pub use shared::Counters;

@@ -16,16 +16,14 @@ use super::shared::{DataFrame, Shared, count, lock};
 use crate::entity::Reason;
 use crate::id::NodeKey;
 use crate::node;
-use crate::wire::frame::{self, Decoder, Frame};
-use crate::wire::link::{Arrival, Confirmed, ReceiverOrder, SenderOrder, Welcome};
-use crate::wire::{Stream, StreamRef, codec};
+use crate::wire::frame::{self, Decoder, End, Frame, FrameLimits};
+use crate::wire::link::{Arrival, Confirmed, Hello, ReceiverOrder, SenderOrder, Welcome};
+use crate::wire::{ReplyFate, Stream, StreamRef, codec};
 
 /// A dial, and each half of a handshake, takes no longer.
 const HANDSHAKE: Duration = Duration::from_secs(3);
 /// A connection that says nothing for so long is closed; a living peer pings each second.
 const SILENCE: Duration = Duration::from_secs(6);
-/// One read takes at most so much.
-const READ: usize = 256 * 1024;
 /// Connections that have not introduced themselves yet, at most.
 const STRANGERS: usize = 256;
 
@@ -88,18 +86,17 @@ async fn dial<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>) -
     let (mut reader, mut writer) = socket.split();
     let hello = shared.peers.identity.hello(known);
     let mut bytes = Vec::new();
-    frame::encode_hello(&mut bytes, &hello);
-    let mut decoder = Decoder::new();
+    frame::write_hello(&mut bytes, &hello);
+    let mut decoder = Decoder::new(End::Dialler, FrameLimits::default());
     let shaken = timeout(runtime, HANDSHAKE, async {
         writer.write_all(&bytes).await.map_err(|error| error.to_string())?;
-        let mut chunk = Vec::new();
         loop {
-            chunk.clear();
-            if reader.read(&mut chunk, READ).await.map_err(|error| error.to_string())? == 0 {
+            let read = reader.read(decoder.spare()).await.map_err(|error| error.to_string())?;
+            if read == 0 {
                 return Err("closed during the handshake".to_string());
             }
-            decoder.feed(&chunk);
-            match decoder.next().map_err(|error| error.to_string())? {
+            decoder.filled(read);
+            match decoder.next_frame().map_err(|error| error.to_string())? {
                 Some(Frame::Welcome(welcome)) => return Ok(welcome),
                 Some(Frame::Refused(why)) => return Err(format!("refused: {why}")),
                 Some(_) => return Err("an answer that is no welcome".to_string()),
@@ -108,7 +105,10 @@ async fn dial<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>) -
         }
     });
     let welcome = match shaken.await.unwrap_or_else(|| Err("no welcome in time".to_string())) {
-        Ok(welcome) => welcome,
+        Ok(welcome) => {
+            decoder.open();
+            welcome
+        }
         Err(why) => {
             if why.starts_with("refused") {
                 shared.emit(Event::PeerRefused { address, why: why.clone() });
@@ -152,7 +152,7 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
     runtime.spawn(read_acks::<R>(Arc::clone(peer), reader, decoder, connection));
     let mut control = Vec::new();
     let mut head = Vec::new();
-    frame::encode_ping(&mut control);
+    frame::write_ping(&mut control);
     let mut broken = writer.write_all(&control).await.is_err();
     while !broken && !shared.is_stopped() {
         // One round: all control frames, then one batch.
@@ -169,7 +169,9 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
         };
         match order {
             Some(SenderOrder::Close { .. }) => break,
-            Some(SenderOrder::Ping { .. }) => frame::encode_ping(&mut control),
+            Some(SenderOrder::Ping { .. }) => {
+                frame::write_ping(&mut control);
+            }
             Some(SenderOrder::Dial) | None => {}
         }
         let idle = control.is_empty() && batch.is_none();
@@ -178,7 +180,7 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
         }
         if let (false, Some((first, batch))) = (broken, &batch) {
             head.clear();
-            frame::encode_batch(&mut head, *first);
+            frame::write_batch(&mut head, *first);
             broken = writer.write_all(&head).await.is_err() || writer.write_all(&batch.bytes).await.is_err();
         }
         if idle {
@@ -197,11 +199,10 @@ async fn read_acks<R: Runtime>(
     mut decoder: Decoder,
     connection: u64,
 ) {
-    let mut chunk = Vec::new();
     'reading: loop {
         let mut upto = None;
         loop {
-            match decoder.next() {
+            match decoder.next_frame() {
                 Ok(Some(Frame::Ack { upto: new })) => upto = Some(new),
                 Ok(None) => break,
                 _ => break 'reading,
@@ -216,10 +217,9 @@ async fn read_acks<R: Runtime>(
             done.into_iter().for_each(|batch| state.recycle(batch));
             peer.look_whether_full(&state);
         }
-        chunk.clear();
-        match reader.read(&mut chunk, READ).await {
+        match reader.read(decoder.spare()).await {
             Ok(0) | Err(_) => break,
-            Ok(_) => decoder.feed(&chunk),
+            Ok(read) => decoder.filled(read),
         }
     }
     lock(&peer.state).link.disconnected(clock::now(), connection);
@@ -249,7 +249,13 @@ pub(super) async fn accept<R: Runtime>(shared: Arc<Shared>, runtime: R, listener
         runtime.spawn(async move {
             let (reader, writer) = socket.split();
             let address = from.to_string();
-            let mut inbound = Inbound::<R> { shared, runtime: own, reader, writer, decoder: Decoder::new() };
+            let mut inbound = Inbound::<R> {
+                shared,
+                runtime: own,
+                reader,
+                writer,
+                decoder: Decoder::new(End::Answerer, FrameLimits::default()),
+            };
             let greeted = inbound.greet().await;
             strangers.fetch_sub(1, Ordering::AcqRel);
             let why = match greeted {
@@ -291,20 +297,36 @@ impl<R: Runtime> Inbound<R> {
     }
 
     async fn shake_hands(&mut self) -> Result<(Arc<Peer>, NodeKey, u64), String> {
-        let mut chunk = Vec::new();
-        let hello = loop {
-            match self.decoder.next().map_err(|error| error.to_string())? {
-                Some(Frame::Hello(hello)) => break hello,
+        match self.introduction().await {
+            Ok(hello) => self.admit(hello).await,
+            Err(why) => Err(self.refuse(why).await),
+        }
+    }
+
+    async fn introduction(&mut self) -> Result<Hello, String> {
+        loop {
+            match self.decoder.next_frame().map_err(|error| error.to_string())? {
+                Some(Frame::Hello(hello)) => return Ok(hello),
                 Some(_) => return Err("spoke before it introduced itself".to_string()),
                 None => {}
             }
-            chunk.clear();
-            match self.reader.read(&mut chunk, 4096).await {
+            match self.reader.read(self.decoder.spare()).await {
                 Ok(0) => return Err("closed before it introduced itself".to_string()),
-                Ok(_) => self.decoder.feed(&chunk),
+                Ok(read) => self.decoder.filled(read),
                 Err(error) => return Err(error.to_string()),
             }
-        };
+        }
+    }
+
+    /// Tells the stranger why, if it still listens.
+    async fn refuse(&mut self, why: String) -> String {
+        let mut bytes = Vec::new();
+        frame::write_refused(&mut bytes, &why);
+        let _ = self.writer.write_all(&bytes).await;
+        why
+    }
+
+    async fn admit(&mut self, hello: Hello) -> Result<(Arc<Peer>, NodeKey, u64), String> {
         let connection = self.shared.peers.next_connection();
         let mut bytes = Vec::new();
         let identity = &self.shared.peers.identity;
@@ -315,26 +337,20 @@ impl<R: Runtime> Inbound<R> {
         });
         match admitted {
             Ok((peer, welcome)) => {
-                frame::encode_welcome(&mut bytes, &welcome);
+                frame::write_welcome(&mut bytes, &welcome);
+                self.decoder.open();
                 self.writer.write_all(&bytes).await.map_err(|error| error.to_string())?;
                 self.shared.peers.reach(hello.from.id, &hello.address);
                 Ok((peer, hello.from, connection))
             }
-            Err(refusal) => {
-                let why = refusal.to_string();
-                frame::encode_refused(&mut bytes, &why);
-                let _ = self.writer.write_all(&bytes).await;
-                Err(why)
-            }
+            Err(refusal) => Err(self.refuse(refusal.to_string()).await),
         }
     }
 
     /// Reads frames until the connection ends; `Some(why)` if the peer is at fault.
     async fn listen(&mut self, peer: &Arc<Peer>, from: NodeKey, connection: u64) -> Option<String> {
-        let mut chunk = Vec::new();
-        let mut next_seq = None;
         loop {
-            match self.read_all(peer, from, connection, &mut next_seq) {
+            match self.read_all(peer, from, connection) {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(why) => return Some(why),
@@ -343,7 +359,7 @@ impl<R: Runtime> Inbound<R> {
             match ack {
                 Some(ReceiverOrder::Ack { connection: on, upto }) if on == connection => {
                     let mut bytes = Vec::new();
-                    frame::encode_ack(&mut bytes, upto);
+                    frame::write_ack(&mut bytes, upto);
                     if self.writer.write_all(&bytes).await.is_err() {
                         return None;
                     }
@@ -354,29 +370,22 @@ impl<R: Runtime> Inbound<R> {
             if self.shared.is_stopped() {
                 return None;
             }
-            chunk.clear();
-            match timeout(&self.runtime, SILENCE, self.reader.read(&mut chunk, READ)).await {
-                None if self.decoder.is_within_a_frame() => {
+            match timeout(&self.runtime, SILENCE, self.reader.read(self.decoder.spare())).await {
+                None if self.decoder.is_within_frame() => {
                     return Some("stopped in the middle of a frame".to_string());
                 }
                 None | Some(Ok(0) | Err(_)) => return None,
-                Some(Ok(_)) => self.decoder.feed(&chunk),
+                Some(Ok(read)) => self.decoder.filled(read),
             }
         }
     }
 
     /// Works off what the decoder holds. `Ok(false)`: the connection is of no use any more.
-    fn read_all(
-        &mut self,
-        peer: &Arc<Peer>,
-        from: NodeKey,
-        connection: u64,
-        next_seq: &mut Option<u64>,
-    ) -> Result<bool, String> {
+    fn read_all(&mut self, peer: &Arc<Peer>, from: NodeKey, connection: u64) -> Result<bool, String> {
         let now = clock::now();
         let mut receiver = lock(&peer.receiver);
         let mut bulk = false;
-        while let Some(frame) = self.decoder.next().map_err(|error| error.to_string())? {
+        while let Some(frame) = self.decoder.next_frame().map_err(|error| error.to_string())? {
             match receiver.confirm(now, connection) {
                 Confirmed::Already => {}
                 Confirmed::Stale => return Ok(false),
@@ -396,15 +405,14 @@ impl<R: Runtime> Inbound<R> {
                     let to = self.shared.me;
                     self.shared.input(node::Input::Heard { from, to, message });
                 }
-                Frame::Batch { first } => *next_seq = Some(first),
-                Frame::Bulk(bytes) => {
-                    let seq = next_seq.ok_or_else(|| "a frame without a number".to_string())?;
-                    *next_seq = Some(seq + 1);
+                Frame::Message { seq, bytes } => {
                     bulk = true;
                     match receiver.frame(now, connection, seq) {
                         Arrival::Deliver => {
                             let message = codec::decode(bytes).map_err(|error| error.to_string())?;
-                            deliver(&self.shared, from, message);
+                            if !deliver(&self.shared, from, message) {
+                                return Err("sends more than its streams' windows allow".to_string());
+                            }
                         }
                         Arrival::Duplicate => {}
                         Arrival::Gap => return Err(format!("frame {seq} came after a gap")),
@@ -424,28 +432,22 @@ impl<R: Runtime> Inbound<R> {
     }
 }
 
-/// Hands a stream message to the lane it concerns.
-fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) {
-    let key = match &message {
-        Stream::Data { key, .. }
-        | Stream::Taken { key, .. }
-        | Stream::Closed { key, .. }
-        | Stream::Refuse { key, .. }
-        | Stream::Rejected { key, .. }
-        | Stream::Reply { key, .. } => *key,
-    };
+/// Hands a stream message to the lane it concerns. False: the sender does not keep to its windows.
+fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) -> bool {
+    let key = message.key();
     let shard = key.shard;
     let Some(door) = shared.door(key.kind) else {
         if let Stream::Data { token, attempt, .. } = message {
             // No such type here (any more): nothing of it is owned, and the sender must look again.
             let peer = shared.peers.of(from.id);
-            peer.bulk(from, |out| codec::encode_refuse(out, key, token, attempt, false, None));
+            let refusal = Stream::Refuse { key, token, attempt, draining: false, hint: None };
+            peer.bulk(from, |out| codec::encode(out, &refusal));
         }
-        return;
+        return true;
     };
     match message {
         Stream::Data { token, attempt, seq, first, ask, entity, body: (tag, body), .. } => {
-            door.data(from, DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body });
+            return door.data(from, DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body });
         }
         Stream::Taken { token, upto, .. } => door.receipt(shard, ReceiptItem::Taken { from, shard, token, upto }),
         Stream::Closed { token, upto, beyond, .. } => {
@@ -459,8 +461,12 @@ fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) {
             door.receipt(shard, ReceiptItem::Rejected { from, shard, token, seq, reason });
         }
         Stream::Reply { seq, fate, .. } => {
-            let answer = codec::answer(fate);
+            let answer = match fate {
+                ReplyFate::Answer((_, bytes)) => Some(bytes.to_vec()),
+                ReplyFate::Ended => None,
+            };
             door.receipt(shard, ReceiptItem::Reply { from, shard, seq, answer });
         }
     }
+    true
 }

@@ -16,7 +16,7 @@ use std::vec::Vec;
 use core::num::NonZeroU32;
 
 use super::entity_host::{EntityHost, Factory, Population};
-use super::events::EventStream;
+use super::events::{Event, EventStream};
 use super::inbox::{Bounds, LaneDoor};
 use super::lane::LaneTask;
 use super::outgate::Outgate;
@@ -163,7 +163,11 @@ impl<R: Runtime> NodeBuilder<R> {
         let identity =
             link::Identity { cluster: cluster.clone(), protocol: link::PROTOCOL, node: me, address: address.clone() };
         let peers = Peers::new(identity, link::LinkConfig::default());
-        let shared = Arc::new(Shared::new(me, cluster, address, peers, control::spawner(runtime.clone())));
+        let shared = {
+            let (spawn, logger) = (control::spawner(runtime.clone()), runtime.clone());
+            let log = Box::new(move |event: &Event| logger.log(event));
+            Arc::new(Shared::new(me, cluster, address, peers, spawn, log))
+        };
         for (id, address) in &config.voters {
             shared.peers.reach(*id, address);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::vec::Vec;
 
 use super::events::Event;
-use super::peers::Peer;
+use super::peers::{BODY_MAX, Peer};
 use super::region::Region;
 use super::shared::{Shared, count};
 use crate::collections::EntityId;
@@ -14,7 +14,7 @@ use crate::id::{NodeKey, ShardId, ShardKey, Token};
 use crate::machine::Notice;
 use crate::node;
 use crate::region::lane::{DataHead, Receipt};
-use crate::wire::codec;
+use crate::wire::{Stream, codec};
 
 /// The common part of every lane's host.
 pub(super) struct Outgate<M> {
@@ -24,6 +24,13 @@ pub(super) struct Outgate<M> {
     /// Peers written to of late.
     known: Vec<(NodeKey, Arc<Peer>)>,
     scratch: Vec<u8>,
+    /// Counted here and handed on once per batch, so that lanes do not fight for a cache line.
+    pub(super) handled: u64,
+    pub(super) sent: u64,
+    /// Handlers are measured one by one for a while.
+    pub(super) watch: bool,
+    /// Shards whose streams changed without a message of a caller.
+    pub(super) changed: Vec<ShardId>,
     message: PhantomData<M>,
 }
 
@@ -32,7 +39,18 @@ const KNOWN: usize = 16;
 
 impl<M: Wire> Outgate<M> {
     pub(super) fn new(shared: Arc<Shared>, region: Arc<Region<M>>, lane: u32) -> Self {
-        Self { shared, region, lane, known: Vec::new(), scratch: Vec::new(), message: PhantomData }
+        Self {
+            shared,
+            region,
+            lane,
+            known: Vec::new(),
+            scratch: Vec::new(),
+            handled: 0,
+            sent: 0,
+            watch: false,
+            changed: Vec::new(),
+            message: PhantomData,
+        }
     }
 
     pub(super) fn peer(&mut self, node: NodeKey) -> &Arc<Peer> {
@@ -54,44 +72,52 @@ impl<M: Wire> Outgate<M> {
         self.scratch.clear();
         message.encode(&mut self.scratch);
         let bytes = u32::try_from(self.scratch.len()).unwrap_or(u32::MAX);
-        let limit = codec::BODY_MAX;
+        let limit = BODY_MAX;
         if bytes > limit { Err(Reason::TooLarge { bytes, limit }) } else { Ok(bytes) }
     }
 
     pub(super) fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &M) {
-        count(&self.shared.tallies.sent, 1);
+        self.sent += 1;
         let peer = Arc::clone(self.peer(to));
         peer.bulk(to, |out| {
-            codec::encode_data(
-                out,
-                head.key,
-                head.token,
-                head.attempt,
-                head.seq,
-                head.first,
-                head.ask,
-                id.as_str(),
-                |out| body.encode(out),
-            );
+            let DataHead { key, token, attempt, seq, first, ask } = head;
+            let entity = id.as_str();
+            let head = codec::DataHead { key, token, attempt, seq, first, ask, entity, tag: body.tag() };
+            codec::encode_data_head(out, &head);
+            body.encode(out);
         });
     }
 
     pub(super) fn receipt(&mut self, to: NodeKey, receipt: &Receipt<'_>) {
         let peer = Arc::clone(self.peer(to));
-        peer.bulk(to, |out| match *receipt {
-            Receipt::Taken { key, token, upto } => codec::encode_taken(out, key, token, upto),
-            Receipt::Closed { key, token, upto, beyond } => codec::encode_closed(out, key, token, upto, beyond),
+        let message = match *receipt {
+            Receipt::Taken { key, token, upto } => Stream::Taken { key, token, upto },
+            Receipt::Closed { key, token, upto, beyond } => {
+                Stream::Closed { key, token, upto, beyond: beyond.to_vec() }
+            }
             Receipt::Refuse { key, token, attempt, draining, hint } => {
-                codec::encode_refuse(out, key, token, attempt, draining, hint);
+                Stream::Refuse { key, token, attempt, draining, hint }
             }
             Receipt::Rejected { key, token, seq, reason } => {
-                let (number, detail) = reason.to_wire();
-                codec::encode_rejected(out, key, token, seq, number, detail);
+                let (reason, tag) = reason.to_wire();
+                Stream::Rejected { key, token, seq, reason, tag }
             }
-        });
+        };
+        peer.bulk(to, |out| codec::encode(out, &message));
+    }
+
+    /// Hands on what was counted.
+    pub(super) fn settle_counts(&mut self) {
+        if self.handled > 0 {
+            count(&self.shared.tallies.handled, std::mem::take(&mut self.handled));
+        }
+        if self.sent > 0 {
+            count(&self.shared.tallies.sent, std::mem::take(&mut self.sent));
+        }
     }
 
     pub(super) fn lookup(&mut self, shard: ShardId) {
+        self.changed.push(shard);
         self.shared.input(node::Input::Lookup { key: self.key(shard) });
     }
 
@@ -117,6 +143,7 @@ impl<M: Wire> Outgate<M> {
     }
 
     pub(super) fn shard_lost(&mut self, shard: ShardId) {
+        self.changed.push(shard);
         count(&self.shared.tallies.shards_lost, 1);
         let kind = self.region.kind;
         self.shared.stand(|standing| *standing.shards.entry(kind).or_insert(1) -= 1);

@@ -13,13 +13,15 @@ use std::vec::Vec;
 
 use super::bell::Bell;
 use super::shared::{Shared, lock};
-use crate::entity::{AskFailure, NoReply, ReplyPath};
+use crate::entity::{AskFailure, ReplyPath};
 use crate::id::{NodeId, NodeKey, ShardKey};
 use crate::machine::Fixed;
 use crate::region::lane::Order;
 use crate::wire::link::{Identity, LinkConfig, LinkReceiver, LinkSender, PeerGone, Unit};
-use crate::wire::{Control, codec, frame};
+use crate::wire::{Control, ReplyFate, Stream, codec, frame};
 
+/// The longest body of a message or an answer.
+pub(super) const BODY_MAX: u32 = 1 << 20;
 /// Bulk is handed to the socket in pieces of about this size, so that a control frame waits behind one at most.
 const BATCH_BYTES: usize = 64 * 1024;
 /// Control frames that wait for a connection; more are lost, as datagrams may be.
@@ -167,7 +169,7 @@ impl Peers {
                 return; // for another life than the one the link is to
             }
             if state.control.len() < CONTROL_BYTES {
-                frame::encode_control(&mut state.control, |out| codec::encode_control(message, out));
+                frame::write_control(&mut state.control, |out| codec::encode_control(out, message));
             }
         }
         self.poke(&peer);
@@ -217,7 +219,7 @@ const LINK_BYTES: usize = 4 << 20;
 impl PeerState {
     fn bulk(&mut self, to: NodeKey, encode: impl FnOnce(&mut Vec<u8>)) {
         if self.link.aim(to) {
-            frame::encode_bulk(&mut self.open.bytes, encode);
+            frame::write_message(&mut self.open.bytes, encode);
             self.open.frames += 1;
             if self.open.bytes.len() >= BATCH_BYTES {
                 self.seal();
@@ -227,7 +229,7 @@ impl PeerState {
         // The next handshake says whether that life is the one that is alive.
         match &mut self.next {
             Some((known, batch)) if *known == to => {
-                frame::encode_bulk(&mut batch.bytes, encode);
+                frame::write_message(&mut batch.bytes, encode);
                 batch.frames += 1;
                 if batch.bytes.len() >= BATCH_BYTES
                     && let Some(sealed) = batch.seal(Vec::new())
@@ -237,7 +239,7 @@ impl PeerState {
             }
             next => {
                 let mut batch = OpenBatch::default();
-                frame::encode_bulk(&mut batch.bytes, encode);
+                frame::write_message(&mut batch.bytes, encode);
                 batch.frames += 1;
                 *next = Some((to, batch));
             }
@@ -349,12 +351,13 @@ pub(super) struct Answering {
 
 impl ReplyPath for Answering {
     fn answer(self: Box<Self>, body: Result<Vec<u8>, AskFailure>) {
-        let answer = match &body {
-            Ok(bytes) if bytes.len() <= codec::BODY_MAX as usize => Ok(&bytes[..]),
-            Ok(_) | Err(AskFailure::NoReply(NoReply::Undecodable)) => Err(codec::ReplyFault::Undecodable),
-            Err(_) => Err(codec::ReplyFault::Ended),
+        let (key, seq) = (self.key, self.seq);
+        let fate = match &body {
+            Ok(bytes) if bytes.len() <= BODY_MAX as usize => ReplyFate::Answer((0, &bytes[..])),
+            // An answer that is too long, or that its own type cannot encode, is none.
+            Ok(_) | Err(_) => ReplyFate::Ended,
         };
         let peer = self.shared.peers.of(self.to.id);
-        peer.bulk(self.to, |out| codec::encode_reply(out, self.key, self.seq, answer));
+        peer.bulk(self.to, |out| codec::encode(out, &Stream::Reply { key, seq, fate }));
     }
 }

@@ -73,11 +73,12 @@ impl<M: Wire> Door for Region<M> {
         self.name
     }
 
-    fn data(&self, from: NodeKey, data: DataFrame<'_>) {
+    fn data(&self, from: NodeKey, data: DataFrame<'_>) -> bool {
         let DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body } = data;
         if shard.0 >= self.shards.get() {
             // A peer that counts the shards otherwise; the coordinator has refused one of the two.
-            return count(&self.shared.tallies.peers_refused, 1);
+            count(&self.shared.tallies.peers_refused, 1);
+            return true;
         }
         let reply = ask.then(|| {
             let key = ShardKey { kind: self.kind, shard };
@@ -86,7 +87,7 @@ impl<M: Wire> Door for Region<M> {
         let body = M::decode(tag, body, reply).map_err(|error| error.reason(tag));
         let (lane, _) = self.lane(shard);
         let (id, hash) = (EntityId::from(entity), hash::entity(entity));
-        lane.arrive(ArrivalItem { from, shard, token, attempt, seq, first, id, hash, body });
+        lane.arrive(ArrivalItem { from, shard, token, attempt, seq, first, id, hash, body })
     }
 
     fn receipt(&self, shard: ShardId, item: ReceiptItem) {

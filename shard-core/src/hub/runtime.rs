@@ -6,7 +6,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::time::Duration;
-use std::vec::Vec;
+
+use super::events::Event;
 
 /// An executor with a network. Cloned freely; every method is cheap.
 pub trait Runtime: Clone + Send + Sync + 'static {
@@ -38,6 +39,11 @@ pub trait Runtime: Clone + Send + Sync + 'static {
     /// The next connection.
     fn accept(listener: &Self::Listener) -> impl Future<Output = io::Result<(Self::Socket, SocketAddr)>> + Send;
 
+    /// Writes an event to the log; nothing, unless the adapter has one.
+    fn log(&self, event: &Event) {
+        let _ = event;
+    }
+
     /// How many workers the executor has, for the number of lanes.
     fn workers(&self) -> usize {
         std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -57,8 +63,8 @@ pub trait Socket: Send + 'static {
 
 /// Reads.
 pub trait Read: Send + 'static {
-    /// Appends what has arrived to `into`, at most `most` bytes; 0 at the end of the stream.
-    fn read(&mut self, into: &mut Vec<u8>, most: usize) -> impl Future<Output = io::Result<usize>> + Send;
+    /// Reads what has arrived into the front of `into` and says how much; 0 at the end of the stream.
+    fn read(&mut self, into: &mut [u8]) -> impl Future<Output = io::Result<usize>> + Send;
 }
 
 /// Writes.

@@ -94,8 +94,8 @@ pub(super) enum ToControl {
 pub(super) trait Door: Send + Sync {
     /// The type's name.
     fn name(&self) -> &'static str;
-    /// A message came for an entity of it.
-    fn data(&self, from: NodeKey, data: DataFrame<'_>);
+    /// A message came for an entity of it. False: too many wait; the sender does not keep to its windows.
+    fn data(&self, from: NodeKey, data: DataFrame<'_>) -> bool;
     /// An owner said something about messages of this node.
     fn receipt(&self, shard: ShardId, item: super::inbox::ReceiptItem);
     /// An order for one shard's lane.
@@ -154,6 +154,7 @@ pub(super) struct Shared {
     doors: RwLock<BTreeMap<Kind, Arc<dyn Door>>>,
     references: RwLock<BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>>,
     spawn: Box<dyn Fn(Boxed<()>) + Send + Sync>,
+    log: Box<dyn Fn(&Event) + Send + Sync>,
     stopped: AtomicBool,
     /// Messages of this node's callers that lanes keep in streams.
     kept: AtomicUsize,
@@ -166,6 +167,7 @@ impl Shared {
         address: String,
         peers: Peers,
         spawn: Box<dyn Fn(Boxed<()>) + Send + Sync>,
+        log: Box<dyn Fn(&Event) + Send + Sync>,
     ) -> Self {
         Self {
             me,
@@ -183,6 +185,7 @@ impl Shared {
             doors: RwLock::new(BTreeMap::new()),
             references: RwLock::new(BTreeMap::new()),
             spawn,
+            log,
             stopped: AtomicBool::new(false),
             kept: AtomicUsize::new(0),
         }
@@ -227,6 +230,7 @@ impl Shared {
     }
 
     pub(super) fn emit(&self, event: Event) {
+        (self.log)(&event);
         self.events.emit(event);
     }
 

@@ -17,7 +17,7 @@
 //!
 //! Needs the features `sim` and `std`.
 
-mod probe;
+pub mod probe;
 mod scenarios;
 
 use alloc::boxed::Box;
@@ -32,7 +32,7 @@ use core::pin::pin;
 use core::task::{Context, Poll, Waker};
 use std::thread::{self, Thread};
 
-pub use probe::{Probe, ProbeMessage};
+pub use self::probe::{Probe, ProbeMessage};
 
 use self::probe::Ledger;
 use crate::entity::{Entities, Identity};

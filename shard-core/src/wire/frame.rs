@@ -1,164 +1,161 @@
-//! Frames on a connection (stand-in until the fuzzed one lands).
+//! Frames: how a connection's bytes are cut, without touching a socket.
+//!
+//! ```text
+//! frame   = length u32 | kind u8 | payload          length counts kind and payload; all numbers are little-endian
+//! dialler -> answerer:  Hello, then Ping, Control and (Batch, Message ...) in any order
+//! answerer -> dialler:  Welcome or Refused, then Ack ...
+//! ```
+//!
+//! `Batch` numbers the [`Frame::Message`]s behind it, so a message costs five bytes of framing and a unit of messages can
+//! be written again under another header without touching it. Control frames are not numbered: they may be lost, and are
+//! written ahead of bulk.
+//!
+//! [`Decoder`] trusts nothing: each end accepts only what the other may say at that point, a length is compared with the
+//! limit of its kind before a byte is kept for it, memory grows with the bytes that came and not with those announced,
+//! and what breaks a rule is a [`FrameError`]. The `write_*` functions append to a caller's buffer.
 
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+mod decoder;
+mod encode;
+#[cfg(test)]
+mod tests;
 
-use super::link::{Hello, Welcome};
-use crate::id::{Incarnation, NodeId, NodeKey};
+pub use decoder::{Decoder, Frame};
+pub use encode::{
+    write_ack, write_batch, write_control, write_hello, write_message, write_ping, write_refused, write_welcome,
+};
 
-/// One frame.
-#[derive(Debug)]
-pub enum Frame<'a> {
-    /// Introduction.
-    Hello(Hello),
-    /// Consent.
-    Welcome(Welcome),
-    /// Refusal.
-    Refused(String),
-    /// Control.
-    Control(&'a [u8]),
-    /// Numbers the bulk frames behind it.
-    Batch {
-        /// The first.
-        first: u64,
-    },
-    /// Bulk.
-    Bulk(&'a [u8]),
-    /// Ack.
-    Ack {
-        /// Up to here.
-        upto: u64,
-    },
-    /// Ping.
-    Ping,
-}
+use core::fmt;
 
-/// Takes chunks, gives frames.
-#[derive(Debug, Default)]
-pub struct Decoder {
-    buffer: Vec<u8>,
-    at: usize,
-}
+/// Opens the payload of `Hello` and `Welcome`, ahead of the protocol version, in every version there will ever be.
+pub(crate) const MAGIC: [u8; 4] = *b"shrd";
 
-fn put(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
-    let start = out.len();
-    out.extend_from_slice(&[0; 4]);
-    out.push(kind);
-    body(out);
-    let len = (out.len() - start - 4) as u32;
-    out[start..start + 4].copy_from_slice(&len.to_le_bytes());
+/// Length and kind: what every frame costs beside its payload.
+pub const HEAD: usize = 5;
+
+/// Which end of the connection reads.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum End {
+    /// The one that dialled: hears `Welcome`, `Refused`, `Ack`.
+    Dialler,
+    /// The one that answered: hears `Hello`, `Ping`, `Control`, `Batch`, `Message`.
+    Answerer,
 }
 
-fn key(out: &mut Vec<u8>, k: NodeKey) {
-    out.extend_from_slice(&k.id.0.to_le_bytes());
-    out.extend_from_slice(&k.incarnation.0.to_le_bytes());
+/// The greatest payload of each kind of frame, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FrameLimits {
+    /// Of the handshake: all that a stranger can make us keep.
+    pub handshake_max: usize,
+    /// Of a stream message: 1 MiB for the user's part, and a kilobyte for ours.
+    pub message_max: usize,
+    /// Of a control message. The greatest one is the report of a node that owns very many shards, at some 25 bytes
+    /// each: 16 MiB carry 600,000 of them, a single node of a large cluster that starts alone.
+    pub control_max: usize,
 }
 
-/// Hello.
-pub fn encode_hello(out: &mut Vec<u8>, h: &Hello) {
-    put(out, 1, |out| {
-        out.extend_from_slice(&h.protocol.to_le_bytes());
-        key(out, h.from);
-        out.push(u8::from(h.to.is_some()));
-        key(out, h.to.unwrap_or_default());
-        out.extend_from_slice(&(h.cluster.len() as u16).to_le_bytes());
-        out.extend_from_slice(h.cluster.as_bytes());
-        out.extend_from_slice(h.address.as_bytes());
-    });
-}
-/// Welcome.
-pub fn encode_welcome(out: &mut Vec<u8>, w: &Welcome) {
-    put(out, 2, |out| {
-        key(out, w.node);
-        out.extend_from_slice(&w.expected.to_le_bytes());
-    });
-}
-/// Refused.
-pub fn encode_refused(out: &mut Vec<u8>, why: &str) {
-    put(out, 3, |out| out.extend_from_slice(why.as_bytes()));
-}
-/// Control.
-pub fn encode_control(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
-    put(out, 4, body);
-}
-/// Batch.
-pub fn encode_batch(out: &mut Vec<u8>, first: u64) {
-    put(out, 5, |out| out.extend_from_slice(&first.to_le_bytes()));
-}
-/// Bulk.
-pub fn encode_bulk(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
-    put(out, 6, body);
-}
-/// Ack.
-pub fn encode_ack(out: &mut Vec<u8>, upto: u64) {
-    put(out, 7, |out| out.extend_from_slice(&upto.to_le_bytes()));
-}
-/// Ping.
-pub fn encode_ping(out: &mut Vec<u8>) {
-    put(out, 8, |_| {});
-}
-
-fn u64_at(b: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(b.get(at..at + 8)?.try_into().ok()?))
-}
-fn key_at(b: &[u8], at: usize) -> Option<NodeKey> {
-    Some(NodeKey { id: NodeId(u64_at(b, at)?), incarnation: Incarnation(u64_at(b, at + 8)?) })
-}
-fn text(b: &[u8]) -> Option<String> {
-    core::str::from_utf8(b).ok().map(ToString::to_string)
-}
-
-impl Decoder {
-    /// Empty.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
+impl Default for FrameLimits {
+    fn default() -> Self {
+        Self { handshake_max: 4 << 10, message_max: (1 << 20) + (1 << 10), control_max: 16 << 20 }
     }
-    /// Appends.
-    pub fn feed(&mut self, chunk: &[u8]) {
-        if self.at > 0 {
-            self.buffer.drain(..self.at);
-            self.at = 0;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+enum Kind {
+    Hello = 1,
+    Welcome = 2,
+    Refused = 3,
+    Control = 4,
+    Batch = 5,
+    Message = 6,
+    Ack = 7,
+    Ping = 8,
+}
+
+impl Kind {
+    fn of(byte: u8) -> Option<Self> {
+        const ALL: [Kind; 8] = [
+            Kind::Hello,
+            Kind::Welcome,
+            Kind::Refused,
+            Kind::Control,
+            Kind::Batch,
+            Kind::Message,
+            Kind::Ack,
+            Kind::Ping,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Hello => "Hello",
+            Self::Welcome => "Welcome",
+            Self::Refused => "Refused",
+            Self::Control => "Control",
+            Self::Batch => "Batch",
+            Self::Message => "Message",
+            Self::Ack => "Ack",
+            Self::Ping => "Ping",
         }
-        self.buffer.extend_from_slice(chunk);
     }
-    /// Whether a part of a frame waits.
-    #[must_use]
-    pub fn is_within_a_frame(&self) -> bool {
-        self.at < self.buffer.len()
-    }
-    /// The next frame.
-    #[allow(clippy::should_implement_trait)]
-    pub fn next(&mut self) -> Result<Option<Frame<'_>>, &'static str> {
-        let rest = &self.buffer[self.at..];
-        let Some(head) = rest.get(..4) else { return Ok(None) };
-        let len = u32::from_le_bytes(head.try_into().unwrap_or_default()) as usize;
-        if len == 0 || len > (1 << 20) + 4096 {
-            return Err("frame length");
-        }
-        let Some(frame) = rest.get(4..4 + len) else { return Ok(None) };
-        self.at += 4 + len;
-        let (kind, b) = (frame[0], &frame[1..]);
-        let bad = "garbled frame";
-        Ok(Some(match kind {
-            1 => {
-                let protocol = u16::from_le_bytes(b.get(..2).and_then(|b| b.try_into().ok()).ok_or(bad)?);
-                let from = key_at(b, 2).ok_or(bad)?;
-                let some = *b.get(18).ok_or(bad)? == 1;
-                let to = key_at(b, 19).ok_or(bad)?;
-                let n = u16::from_le_bytes(b.get(35..37).and_then(|b| b.try_into().ok()).ok_or(bad)?) as usize;
-                let cluster = text(b.get(37..37 + n).ok_or(bad)?).ok_or(bad)?;
-                let address = text(&b[37 + n..]).ok_or(bad)?;
-                Frame::Hello(Hello { cluster, protocol, from, to: some.then_some(to), address })
+}
+
+/// What a peer did wrong. The connection is of no use any more.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum FrameError {
+    /// A frame is longer than its kind may be.
+    TooLong {
+        /// The length it announced.
+        length: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// A frame without a kind.
+    Empty,
+    /// No frame has this kind.
+    UnknownKind {
+        /// The kind.
+        kind: u8,
+    },
+    /// A frame that this end does not hear at this point.
+    Unexpected {
+        /// The frame.
+        frame: &'static str,
+    },
+    /// The peer does not speak this protocol at all.
+    NotOurs,
+    /// The peer speaks another version of it.
+    Version {
+        /// The peer's.
+        theirs: u16,
+        /// Ours.
+        ours: u16,
+    },
+    /// The payload is not what its kind says.
+    Malformed {
+        /// The frame.
+        frame: &'static str,
+    },
+    /// A message before any batch: it has no number.
+    Unnumbered,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { length, limit } => write!(f, "a frame of {length} bytes, but at most {limit} may come"),
+            Self::Empty => f.write_str("a frame without a kind"),
+            Self::UnknownKind { kind } => write!(f, "unknown kind of frame {kind}"),
+            Self::Unexpected { frame } => write!(f, "unexpected {frame} frame"),
+            Self::NotOurs => f.write_str("the peer does not speak this protocol"),
+            Self::Version { theirs, ours } => {
+                write!(f, "wrong protocol version: the peer speaks {theirs}, this node {ours}")
             }
-            2 => Frame::Welcome(Welcome { node: key_at(b, 0).ok_or(bad)?, expected: u64_at(b, 16).ok_or(bad)? }),
-            3 => Frame::Refused(text(b).ok_or(bad)?),
-            4 => Frame::Control(b),
-            5 => Frame::Batch { first: u64_at(b, 0).ok_or(bad)? },
-            6 => Frame::Bulk(b),
-            7 => Frame::Ack { upto: u64_at(b, 0).ok_or(bad)? },
-            8 => Frame::Ping,
-            _ => return Err(bad),
-        }))
+            Self::Malformed { frame } => write!(f, "malformed {frame} frame"),
+            Self::Unnumbered => f.write_str("a message without a number"),
+        }
     }
 }
+
+impl core::error::Error for FrameError {}

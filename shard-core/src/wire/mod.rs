@@ -1,7 +1,8 @@
 //! Messages between machines, and how they become bytes.
 //!
 //! [`Control`] messages are datagrams: they may be lost, repeated, late or out of order, and every one that matters is
-//! sent again by its sender's timer. [`Stream`] messages carry users' mail and ride the reliable [`link`]. May import the
+//! sent again by its sender's timer. [`Stream`] messages carry users' mail and ride the reliable [`link`]. Both travel in
+//! [`frame`]s; the `codec` (feature `wire`) turns them into bytes. May import the
 //! floors below: collections, machine, ground.
 
 #[cfg(feature = "wire")]

@@ -86,6 +86,21 @@ pub enum Stream<B, E = String> {
     },
 }
 
+impl<B, E> Stream<B, E> {
+    /// The shard it is about.
+    #[must_use]
+    pub fn key(&self) -> ShardKey {
+        match self {
+            Self::Data { key, .. }
+            | Self::Taken { key, .. }
+            | Self::Closed { key, .. }
+            | Self::Refuse { key, .. }
+            | Self::Rejected { key, .. }
+            | Self::Reply { key, .. } => *key,
+        }
+    }
+}
+
 /// How an ask ended at the entity.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ReplyFate<B> {

@@ -221,6 +221,7 @@ impl<M> Lane<M> {
             match output {
                 OutgoingOutput::Transmit { to, token, attempt, seq, first } => {
                     if let Some(outgoing) = &self.shards[at].outgoing
+                        && outgoing.is_sent(seq)
                         && let Some(entry) = outgoing.message(seq)
                     {
                         let head = DataHead { key, token, attempt, seq, first, ask: entry.ask };
@@ -255,8 +256,12 @@ impl<M> Lane<M> {
             _ => false,
         };
         if !serves {
+            let mut outputs = Vec::new();
             if let Some(outgoing) = &mut self.shards[at].outgoing {
-                outgoing.not_local(now);
+                outgoing.refuse_local(now, &mut outputs);
+            }
+            if !outputs.is_empty() {
+                self.obey(now, at, outputs, host);
             }
             return;
         }

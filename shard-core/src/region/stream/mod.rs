@@ -26,12 +26,14 @@
 mod incoming;
 mod outgoing;
 mod queue;
+mod signals;
 #[cfg(test)]
 mod tests;
 
 pub use incoming::{Incoming, IncomingOutput, Verdict};
-pub use outgoing::{Bound, Full, GivenBack, Outgoing, OutgoingInput, OutgoingOutput};
+pub use outgoing::Outgoing;
 pub use queue::Entry;
+pub use signals::{Bound, Full, GivenBack, OutgoingInput, OutgoingOutput};
 
 use crate::machine::Rules;
 use crate::time::Duration;

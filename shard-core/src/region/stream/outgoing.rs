@@ -1,10 +1,11 @@
 //! The sender's side of one stream: D1, D2, D6-D10.
 
+mod heard;
+
 use alloc::{collections::VecDeque, vec::Vec};
-use core::fmt;
 
 use super::queue::Queue;
-use super::{Entry, StreamConfig};
+use super::{Bound, Entry, Full, GivenBack, OutgoingInput, OutgoingOutput, StreamConfig};
 use crate::id::{NodeKey, Token};
 use crate::machine::{Fixed, Machine, Outbox, Rule};
 use crate::time::{Duration, Instant, soonest};
@@ -62,165 +63,6 @@ enum Phase {
     Wait,
     /// This node is the home; the lane pops messages itself.
     Local,
-}
-
-/// What a stream hears.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OutgoingInput {
-    /// The coordinator's answer to a lookup, unless the shard has no home yet.
-    Home(Home),
-    /// The owner started handlers for every message up to `upto`.
-    Taken {
-        /// The process that says so.
-        from: NodeKey,
-        /// Its grant.
-        token: Token,
-        /// The last of the prefix.
-        upto: u64,
-    },
-    /// The owner's tenure ended.
-    Closed {
-        /// The process that says so.
-        from: NodeKey,
-        /// Its grant.
-        token: Token,
-        /// The last of the prefix taken.
-        upto: u64,
-        /// Those taken beyond it.
-        beyond: Vec<u64>,
-    },
-    /// A message was not let in.
-    Refuse {
-        /// The process that says so.
-        from: NodeKey,
-        /// The grant named by the message.
-        token: Token,
-        /// The attempt named by the message.
-        attempt: u32,
-        /// `Closed` will follow.
-        draining: bool,
-        /// A later home, if the refuser knows one.
-        hint: Option<(NodeKey, Token)>,
-    },
-    /// A process is gone for good, as a link or the coordinator says.
-    PeerGone {
-        /// The process.
-        node: NodeKey,
-    },
-    /// A process is hard to reach: a dial failed. A mere break that is mended at once is not worth telling.
-    LinkDown {
-        /// The process.
-        node: NodeKey,
-    },
-    /// A process can be reached again.
-    LinkUp {
-        /// The process.
-        node: NodeKey,
-    },
-    /// The link did not take message `seq`, or gave it back unsent (K5): it and all after it are unsent again, and
-    /// nothing is transmitted before `Room` or another opening. What was ordered before and is not
-    /// [`is_sent`](Outgoing::is_sent) any more must not be encoded.
-    Held {
-        /// The attempt under which it was to be transmitted.
-        attempt: u32,
-        /// The message.
-        seq: u64,
-    },
-    /// The link has room again. Told after all earlier outputs of this stream have been dealt with.
-    Room,
-}
-
-/// What a stream orders.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum OutgoingOutput {
-    /// Put message `seq` on the link to `to`, behind all ordered before; if it has no room, answer `Held`.
-    Transmit {
-        /// The owner.
-        to: NodeKey,
-        /// Its grant.
-        token: Token,
-        /// The present attempt.
-        attempt: u32,
-        /// The message.
-        seq: u64,
-        /// The first of its attempt.
-        first: bool,
-    },
-    /// Ask the coordinator for the shard's home.
-    Lookup,
-    /// This node is the home under `token`: take the messages out with [`Outgoing::pop_front`].
-    OpenLocal {
-        /// The grant.
-        token: Token,
-    },
-    /// Message `seq` may or may not have run and is never sent again (D8). For an ask that was taken: its reply will
-    /// not come. [`Outgoing::take`] it.
-    InDoubt {
-        /// The message.
-        seq: u64,
-    },
-    /// Message `seq` was not run: no owner could be reached in time. [`Outgoing::take`] it.
-    Unavailable {
-        /// The message.
-        seq: u64,
-    },
-    /// Message `seq` was not run: its deadline passed. [`Outgoing::take`] it.
-    Expired {
-        /// The message.
-        seq: u64,
-    },
-    /// Ask `seq` was taken, but its deadline passed without a reply. [`Outgoing::take`] it.
-    Overdue {
-        /// The message.
-        seq: u64,
-    },
-}
-
-/// A message that was delivered on this node and not taken.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct GivenBack<E, B> {
-    /// The entity.
-    pub entity: E,
-    /// The message.
-    pub body: B,
-    /// Its sender waits for a reply.
-    pub ask: bool,
-    /// What it counts against the stream's bound.
-    pub bytes: usize,
-    /// If it is still unsent by then, it is not run at all.
-    pub deadline: Option<Instant>,
-}
-
-/// Which bound of a stream is reached.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Bound {
-    /// [`StreamConfig::messages_max`].
-    Messages,
-    /// [`StreamConfig::bytes_max`].
-    Bytes,
-    /// [`StreamConfig::asks_max`].
-    Asks,
-}
-
-/// A message that the stream did not take; here it is again.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Full<E, B> {
-    /// The bound.
-    pub bound: Bound,
-    /// The entity it was for.
-    pub entity: E,
-    /// The message.
-    pub body: B,
-}
-
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Messages => "the stream to the shard holds too many messages",
-            Self::Bytes => "the stream to the shard holds too many bytes",
-            Self::Asks => "too many asks to the shard are unanswered",
-        })
-    }
 }
 
 impl<E, B> Outgoing<E, B> {
@@ -359,6 +201,14 @@ impl<E, B> Outgoing<E, B> {
         }
     }
 
+    /// This process does not own the shard under the grant of an `OpenLocal`, not yet or not any more: as a refusal by
+    /// another owner (D7).
+    pub fn refuse_local(&mut self, now: Instant, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        if self.phase == Phase::Local {
+            self.refused(now, false, None, out);
+        }
+    }
+
     /// The local tenure ended: mail that was delivered here and not taken comes back, in order, before all that is kept.
     /// Everything is numbered anew, which is safe because nothing of it was sent under a grant that still counts.
     pub fn give_back(
@@ -389,15 +239,6 @@ impl<E, B> Outgoing<E, B> {
             Phase::Local => self.leave_route(now, out),
             Phase::Seek { lookup: None } if !self.unsettled.is_empty() => self.seek(now, out),
             _ => {}
-        }
-    }
-
-    /// The lane was told to open here, but does not hold that grant (any more): as a refusal by another node.
-    pub fn not_local(&mut self, now: Instant) {
-        if self.phase == Phase::Local {
-            let lookup = (!self.unsettled.is_empty()).then(|| (now + self.refuse_pause, self.config.retry_first));
-            self.phase = Phase::Seek { lookup };
-            self.refuse_pause = (self.refuse_pause * 2).min(self.config.retry_last);
         }
     }
 
@@ -531,106 +372,6 @@ impl<E, B> Outgoing<E, B> {
         while self.unsettled.any_sent() && self.unsettled.front().is_some_and(|front| front.seq <= upto) {
             self.settle(0, by);
         }
-    }
-
-    // ---- things heard -----------------------------------------------------------------------------------------------
-
-    /// D9, D10.
-    fn home_named(&mut self, now: Instant, home: Home, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
-        let Some(route) = self.route else { return self.open(now, home, out) };
-        let later = home.token > route.token;
-        match self.phase {
-            Phase::Seek { .. } if later || (home.token == route.token && !route.over) => self.open(now, home, out),
-            Phase::Open | Phase::Wait if later => {
-                let close_by = self.newer.map_or(now + self.config.close_wait, |(_, close_by)| close_by);
-                if self.newer.is_none_or(|(newer, _)| newer.token < home.token) {
-                    self.newer = Some((home, close_by));
-                }
-                if !home.closed || self.down == Some(route.node) {
-                    self.lose_route(now, out);
-                }
-            }
-            Phase::Local if later => self.newer = Some((home, Instant::NEVER)),
-            _ => {}
-        }
-    }
-
-    /// D6.
-    fn closed(
-        &mut self,
-        now: Instant,
-        from: NodeKey,
-        (upto, beyond): (u64, &[u64]),
-        out: &mut (impl Outbox<OutgoingOutput> + ?Sized),
-    ) {
-        self.settle_upto(upto, from);
-        for seq in beyond {
-            if let Ok(index) = self.unsettled.find(*seq)
-                && self.unsettled.is_sent(index)
-            {
-                self.settle(index, from);
-            }
-        }
-        self.unsettled.unsend_from(0);
-        self.leave_route(now, out);
-    }
-
-    /// D7.
-    fn refused(
-        &mut self,
-        now: Instant,
-        draining: bool,
-        hint: Option<(NodeKey, Token)>,
-        out: &mut (impl Outbox<OutgoingOutput> + ?Sized),
-    ) {
-        let Some(route) = self.route else { return };
-        if draining && self.config.rules.on(Rule::DrainingWaits) {
-            self.phase = Phase::Wait;
-            return;
-        }
-        self.unsettled.unsend_from(0);
-        let hint = hint.filter(|(_, token)| *token > route.token);
-        let known = self.newer.take().map(|(home, _)| home);
-        let hinted = hint.map(|(node, token)| Home { node, token, closed: true });
-        if let Some(home) = known.into_iter().chain(hinted).max_by_key(|home| home.token) {
-            return self.open(now, home, out);
-        }
-        self.phase = Phase::Seek { lookup: Some((now + self.refuse_pause, self.config.retry_first)) };
-        self.refuse_pause = (self.refuse_pause * 2).min(self.config.retry_last);
-    }
-
-    fn peer_gone(&mut self, now: Instant, node: NodeKey, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
-        let mut index = 0;
-        while let Some((taker, _)) = self.awaiting.get(index) {
-            if *taker != node {
-                index += 1;
-            } else if let Some((_, entry)) = self.awaiting.remove(index) {
-                out.emit(OutgoingOutput::InDoubt { seq: entry.seq });
-                self.fated.push(entry);
-            }
-        }
-        self.newer = self.newer.filter(|(home, _)| home.node != node);
-        if matches!(self.phase, Phase::Open | Phase::Wait) && self.route.is_some_and(|route| route.node == node) {
-            self.lose_route(now, out);
-        }
-    }
-
-    fn link_down(&mut self, now: Instant, node: NodeKey, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
-        self.down = Some(node);
-        let waits = matches!(self.phase, Phase::Open | Phase::Wait) && self.newer.is_some();
-        if waits && self.route.is_some_and(|route| route.node == node) {
-            self.lose_route(now, out);
-        }
-    }
-
-    fn hold(&mut self, attempt: u32, seq: u64) {
-        if attempt != self.attempt || !matches!(self.phase, Phase::Open | Phase::Wait) {
-            return;
-        }
-        let (Ok(index) | Err(index)) = self.unsettled.find(seq);
-        self.unsettled.unsend_from(index);
-        self.first = self.first.filter(|first| *first < seq);
-        self.held = true;
     }
 
     // ---- time -------------------------------------------------------------------------------------------------------

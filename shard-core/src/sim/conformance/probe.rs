@@ -12,42 +12,40 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use crate::entity::{
-    Context, Entity, EntityId, Failure, Handle, HandleDeferred, Reason, Refused, ReplyTo, StopReason,
-};
+use crate::entity::{Context, Entity, EntityId, Failure, Handle, HandleDeferred, Reason, Refused, ReplyTo, StopReason};
 use crate::messages;
 use crate::time::Duration;
 
 /// Write this number into the ledger; the answer is how many this life has written.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Mark(pub(super) u32);
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Mark(pub u32);
 /// Which of the entity's lives is this?
-#[derive(Serialize, Deserialize)]
-pub(super) struct Life;
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Life;
 /// Wait until the entity's gate is open.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Hold;
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Hold;
 /// Panic.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Break;
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Break;
 /// Passivate, with a last mark.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Sleep(pub(super) u32);
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Sleep(pub u32);
 /// Answer at the next [`Answer`].
-#[derive(Serialize, Deserialize)]
-pub(super) struct Later;
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Later;
 /// Answer what was asked to be answered later.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Answer(pub(super) u32);
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Answer(pub u32);
 /// Mark this after a pause.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Remind(pub(super) u32);
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Remind(pub u32);
 /// Tell an entity of a type that no node has; the answer is whether that was refused as it should be.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Stranger;
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Stranger;
 /// Tell yourself this mark, through your own reference.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Echo(pub(super) u32);
+#[derive(Serialize, Deserialize, Debug)]
+pub struct Echo(pub u32);
 
 messages! {
     /// What a probe understands.

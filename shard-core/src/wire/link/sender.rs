@@ -115,11 +115,11 @@ impl<U: Unit> LinkSender<U> {
         }
     }
 
-    /// Whether the peer is hard to reach: there is no connection and the last dial failed. A mere break is not that;
-    /// streams are told `LinkDown` when this turns true (D9).
+    /// Whether the peer is hard to reach: there is no connection and the last two dials failed. A mere break is not
+    /// that; streams are told `LinkDown` when this turns true (D9).
     #[must_use]
     pub fn is_doubtful(&self) -> bool {
-        self.connection().is_none() && self.pause > self.config.dial_first
+        self.connection().is_none() && self.pause > self.config.dial_first * 2
     }
 
     /// Whether everything pushed has been acknowledged.
@@ -188,8 +188,7 @@ impl<U: Unit> LinkSender<U> {
                 self.failed(now);
                 return Err(LinkFault::WrongNode { asked, found: welcome.node });
             }
-            Some(old) if old != welcome.node && self.config.rules.on(Rule::LinkReset) => self.end_pair(old),
-            Some(old) if welcome.expected <= self.acked && self.config.rules.on(Rule::LinkReset) => self.end_pair(old),
+            Some(old) if old != welcome.node || welcome.expected <= self.acked => self.end_pair(old),
             _ => None,
         };
         self.peer = Some(welcome.node);
@@ -308,7 +307,11 @@ impl<U: Unit> LinkSender<U> {
         let units = |queue: VecDeque<Queued<U>>| queue.into_iter().map(|queued| queued.unit).collect();
         let mut sent = core::mem::take(&mut self.queue);
         let unsent = sent.split_off(self.sent);
-        (self.next, self.acked, self.written, self.sent, self.frames, self.bytes) = (1, 0, 0, 0, 0, 0);
+        (self.written, self.sent, self.frames, self.bytes) = (0, 0, 0, 0);
+        if self.config.rules.on(Rule::LinkReset) {
+            self.next = 1;
+        }
+        self.acked = self.next - 1;
         (units(sent), units(unsent))
     }
 

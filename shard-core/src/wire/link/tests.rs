@@ -1,3 +1,5 @@
+//! Links: rule by rule.
+
 use alloc::{format, string::String, vec::Vec};
 
 use super::*;

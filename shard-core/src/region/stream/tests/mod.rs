@@ -1,5 +1,11 @@
+//! Streams: rule by rule, and in a mini-world where everything goes wrong.
+
 mod incoming;
+mod net;
+mod node;
 mod outgoing;
+mod swarm;
+mod world;
 
 use crate::id::{Incarnation, NodeId, NodeKey, Token};
 use crate::machine::{Fixed, Rules};

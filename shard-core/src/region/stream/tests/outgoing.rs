@@ -278,11 +278,41 @@ fn a_local_home_hands_messages_out_and_takes_them_back_in_order() {
 }
 
 #[test]
+fn a_grant_that_has_not_arrived_here_is_asked_for_again() {
+    let mut stream = Stream::new(config(Rules::all()), me());
+    push(&mut stream, 1);
+    hear(&mut stream, 1, home(1, 2, true));
+    stream.refuse_local(at(1), &mut |_| ());
+    assert_eq!(stream.pop_front(), None);
+    assert_eq!(expire(&mut stream, 4), [Out::Lookup]);
+    assert_eq!(hear(&mut stream, 5, home(1, 2, true)), [Out::OpenLocal { token: token(2) }]);
+}
+
+#[test]
 fn early_calls_change_nothing() {
     let mut stream = open(Rules::all());
     let before = stream.clone();
     assert_eq!(expire(&mut stream, 100), []);
     assert_eq!(stream, before);
+}
+
+/// What a second owner would be sent, if a refusal of attempt 1 arrives after attempt 2 was accepted and taken.
+fn sent_again_after_a_late_refusal(rules: Rules) -> Vec<Out> {
+    let mut stream = Stream::new(config(rules), me());
+    push(&mut stream, 1);
+    push(&mut stream, 2);
+    assert_eq!(hear(&mut stream, 1, home(2, 1, true)).len(), 2);
+    hear(&mut stream, 2, refuse(1, 1, false));
+    assert_eq!(hear(&mut stream, 5, home(2, 1, true)).len(), 2);
+    hear(&mut stream, 6, refuse(1, 1, false));
+    hear(&mut stream, 7, closed(2, 1, 2, &[]));
+    hear(&mut stream, 8, home(3, 2, true))
+}
+
+#[test]
+fn a_late_refusal_of_a_former_attempt_changes_nothing() {
+    assert_eq!(sent_again_after_a_late_refusal(Rules::all()), []);
+    assert_eq!(sent_again_after_a_late_refusal(Rules::without(Rule::DataAttempt)).len(), 2, "handled twice");
 }
 
 #[test]
