@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use shard_core::id::{Incarnation, NodeId, NodeKey, Term};
 use shard_core::prelude::*;
 use shard_core::prng::Prng;
-use shard_core::wire::{Control, codec, frame};
 use shard_core::wire::link::{Hello, PROTOCOL};
+use shard_core::wire::{Control, codec, frame};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -158,7 +158,7 @@ fn rules() -> Vec<Box<dyn AllocationStrategy>> {
         Box::new(rule()),
         Box::new(RoleAffinity::new("coordinator", ShardId(1_000), LeastShard::default())),
         Box::new(RoleAffinity::new("coordinator", PINNED, Hash)),
-        Box::new(rule().only(|_: &ClusterView<'_>, ix: NodeIx| ix.0 % 2 == 0)),
+        Box::new(rule().only(|_: &ClusterView<'_>, ix: NodeIx| ix.0.is_multiple_of(2))),
         Box::new(RoleAffinity::new("coordinator", ShardId(2), rule())),
     ]
 }

@@ -62,6 +62,8 @@ enum Hooked<E: Entity> {
 }
 
 type Hook<E> = Pin<Box<dyn Future<Output = Result<Hooked<E>, Panicked>> + Send>>;
+/// Begins the last hook; the message is what the entity wants handled before it.
+type LastHook<E> = dyn Fn(Box<Cell<E>>, Option<<E as Entity>::Message>, Ending) -> Hook<E> + Send;
 
 /// What is at a slot.
 ///
@@ -89,7 +91,7 @@ pub(super) struct Cast<E: Entity, O> {
     spare: Vec<Box<dyn Stage<E>>>,
     place: Box<dyn Fn() -> Box<dyn Stage<E>> + Send>,
     first_hook: Box<dyn Fn(Identity) -> Hook<E> + Send>,
-    last_hook: Box<dyn Fn(Box<Cell<E>>, Option<E::Message>, Ending) -> Hook<E> + Send>,
+    last_hook: Box<LastHook<E>>,
     /// Messages that entities want handled last.
     lasts: BTreeMap<u32, E::Message>,
     tenures: BTreeMap<ShardId, Arc<Tenure>>,
