@@ -64,6 +64,9 @@ fn driver(count: usize) -> (Driver<()>, Kind) {
     let entities =
         TypeConfig { shards, passivation: Passivation::after(Duration::from_secs(300)), ..TypeConfig::new("e") };
     let kind = driver.register(now, entities, &mut host).expect("the first of its name");
+    while driver.deadline().is_some_and(|at| at <= now) {
+        driver.expire(now, &mut host);
+    }
     for n in 0..count {
         let post = Post { id: &name(n), message: (), ask: false, deadline: None };
         driver.tell(now, kind, post, &mut host).expect("the type is known");

@@ -191,6 +191,9 @@ fn the_slow_way_to_an_awake_entity_allocates_nothing_either() {
     let me = NodeKey { id: NodeId(1), incarnation: Incarnation(1) };
     let mut driver = Driver::new(now, NodeConfig::alone(me)).expect("the configuration is safe");
     let kind = driver.register(now, TypeConfig::new("sum"), &mut host).expect("the first of its name");
+    while driver.deadline().is_some_and(|at| at <= now) {
+        driver.expire(now, &mut host);
+    }
     let post = |message| Post { id: IDS[1], message, ask: false, deadline: None };
     driver.tell(now, kind, post(0), &mut host).expect("the type is known");
     while driver.deadline().is_some_and(|at| at <= now) {

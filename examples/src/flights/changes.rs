@@ -13,7 +13,7 @@ use super::progress::Progress;
 /// Rows per second while the cluster changes: slow enough that the stream lasts longer than the change.
 pub(crate) const TRICKLE: u32 = 500;
 /// How long no shard may move before a change counts as done.
-const QUIET: Duration = Duration::from_millis(700);
+const QUIET: Duration = Duration::from_millis(1_000);
 /// How long a joined node may wait for its first shard.
 const SHARD_LIMIT: Duration = Duration::from_secs(20);
 /// How long the shards of a killed node may be without an owner.

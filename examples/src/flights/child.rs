@@ -8,6 +8,7 @@ use adapter_tokio::{Event, EventStream, Node};
 use shard_core::allocation::{Hash, LeastShard};
 use shard_core::id::NodeId;
 use shard_core::machine::Timing;
+use shard_core::node::ConfigError;
 use shard_core::prelude::*;
 use tokio::io::{AsyncWriteExt, BufReader, stdin, stdout};
 use tokio::sync::mpsc;
@@ -30,6 +31,10 @@ const LEAVE_LIMIT: Duration = Duration::from_secs(30);
 const FLUSH_LIMIT: Duration = Duration::from_secs(5);
 /// How often the node says how it is doing.
 const STATUS_EVERY: Duration = Duration::from_millis(200);
+
+/// How often the coordinator looks for a better balance: more often than by default, so that a joining node has its fair
+/// share within seconds.
+const REBALANCE_EVERY: Duration = Duration::from_millis(250);
 
 type Words = mpsc::UnboundedSender<Word>;
 
@@ -77,6 +82,7 @@ async fn serve(words: &Words) -> Result<bool, String> {
         .listener(listener)
         .voters(start.voters.iter().map(|(id, address)| (NodeId(*id), address.clone())))
         .timing(patient())
+        .rebalance_interval(REBALANCE_EVERY)
         .start()
         .await
         .map_err(|error| error.to_string())?;
@@ -106,7 +112,7 @@ async fn serve(words: &Words) -> Result<bool, String> {
     Ok(node.leave_within(LEAVE_LIMIT).await.clean)
 }
 
-async fn register(node: &Node, start: &Start) -> Result<Entities<AircraftMessage>, adapter_tokio::ConfigError> {
+async fn register(node: &Node, start: &Start) -> Result<Entities<AircraftMessage>, ConfigError> {
     let (shelf, id) = (Shelf::new(&start.shelf), start.id);
     let sharding = node.sharding::<Aircraft>().shards(start.shards);
     let sharding = match start.strategy {

@@ -75,6 +75,8 @@ async fn drive<'a>(options: &Options, table: &'a Table) -> Outcome<'a> {
             return outcome;
         }
     };
+    // A new cluster grants no shard before every session that an earlier one might have granted is over.
+    collect(&mut cluster, &table.tails[..1]).await;
     eprintln!("all nodes serve after {:.1} s", began.elapsed().as_secs_f64());
 
     let mut stream = Stream::new(table, usize::from(options.nodes), options.speed, options.kill);
