@@ -62,8 +62,6 @@ enum Hooked<E: Entity> {
 }
 
 type Hook<E> = Pin<Box<dyn Future<Output = Result<Hooked<E>, Panicked>> + Send>>;
-/// Begins the last hook; the message is what the entity wants handled before it.
-type LastHook<E> = dyn Fn(Box<Cell<E>>, Option<<E as Entity>::Message>, Ending) -> Hook<E> + Send;
 
 /// Makes the future of a last hook: the message that the entity wants handled last, then the hook.
 type LastHook<E> = dyn Fn(Box<Cell<E>>, Option<<E as Entity>::Message>, Ending) -> Hook<E> + Send;
