@@ -28,6 +28,9 @@ const YIELD_EVERY: u32 = 256;
 /// After a run of handlers that took too long, so many clock readings are taken around single ones.
 const WATCHED: u32 = 256;
 
+/// A sleep of the executor's.
+type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// What a lane's loop needs of its host beyond the orders.
 pub(super) trait Turns<M>: LaneHost<M> + Send {
     /// Runs a handler of an entity that the fast door found.
@@ -106,7 +109,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         let lane = self.host.out().lane as usize;
         let door = &region.lanes[lane];
         let mut batch = Waiting::default();
-        let mut alarm: Option<(Instant, Pin<Box<dyn Future<Output = ()> + Send>>)> = None;
+        let mut alarm: Option<(Instant, Sleep)> = None;
         loop {
             door.swap(&mut batch);
             self.look_at_the_clock();

@@ -278,18 +278,21 @@ impl Node {
         }
     }
 
+    #[allow(clippy::wrong_self_convention, reason = "it says where the input goes")]
     fn to_election(&mut self, now: Instant, input: ElectionInput, out: &mut (impl Outbox<Output> + ?Sized)) {
         let mut outputs = Vec::new();
         self.election.handle(now, input, &mut outputs);
         self.election_says(now, outputs, out);
     }
 
+    #[allow(clippy::wrong_self_convention, reason = "it says where the input goes")]
     fn to_session(&mut self, now: Instant, input: session::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
         let mut outputs = Vec::new();
         self.session.handle(now, input, &mut outputs);
         self.session_says(now, outputs, out);
     }
 
+    #[allow(clippy::wrong_self_convention, reason = "it says where the input goes")]
     fn to_allocator(&mut self, now: Instant, input: coordinator::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
         let mut outputs = Vec::new();
         self.allocator.handle(now, input, &mut outputs);

@@ -41,6 +41,7 @@ pub struct Resident<M> {
     /// It waits in the list of those that may run again when the session is renewed.
     pub stalled: bool,
     /// Mail that waits. Most entities never have any: no buffer is kept for them.
+    #[allow(clippy::box_collection, reason = "one word in each of a million entities, not four")]
     mail: Option<Box<VecDeque<Mail<M>>>>,
 }
 
@@ -66,6 +67,7 @@ pub struct Residents<M> {
     slots: Slab<Resident<M>>,
     index: Index,
     /// Empty mail buffers, kept for the next one that needs one.
+    #[allow(clippy::vec_box, reason = "the boxes go back to the entities as they are")]
     spare: Vec<Box<VecDeque<Mail<M>>>>,
 }
 
