@@ -55,6 +55,7 @@ impl Pen {
             applied: 0,
             ack_seen: 0,
             leaving: false,
+            settled: true,
             report_version: 1,
             report: Some(Report { kinds, owned: vec![] }),
             directory: u64::MAX,

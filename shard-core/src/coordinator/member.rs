@@ -32,6 +32,8 @@ pub(super) struct Member {
     /// When the node counts as deaf unless `ack_seen` grows.
     ack_due: Instant,
     pub(super) leaving: bool,
+    /// Nothing of its own is under way.
+    pub(super) settled: bool,
     pub(super) address: String,
     /// The version of `kinds` and `owned`.
     report_version: u64,
@@ -58,6 +60,7 @@ impl Member {
             ack_seen: beat.ack_seen,
             ack_due,
             leaving: beat.leaving,
+            settled: beat.settled,
             address: beat.address.clone(),
             report_version: 0,
             kinds: Vec::new(),
@@ -71,6 +74,7 @@ impl Member {
     pub(super) fn heard(&mut self, now: Instant, patience: Duration, beat: &Heartbeat) -> bool {
         self.sequence = beat.sequence;
         self.leaving |= beat.leaving;
+        self.settled = beat.settled;
         if beat.ack_seen > self.ack_seen {
             self.ack_seen = beat.ack_seen;
             self.ack_due = now + patience;

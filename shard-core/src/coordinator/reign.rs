@@ -288,7 +288,7 @@ impl Reign {
         }
     }
 
-    /// A leaving node that owns nothing any more is let go, for ever. Whether it was.
+    /// A leaving node that owns nothing any more, and waits for nothing, is let go, for ever. Whether it was.
     fn farewell(
         &mut self,
         now: Instant,
@@ -298,7 +298,7 @@ impl Reign {
     ) -> bool {
         let Some(member) = self.members.get(&from) else { return false };
         let empty = member.owned.is_empty() && member.holds.is_empty() && member.report_version() == version;
-        if !member.leaving || !empty {
+        if !member.leaving || !member.settled || !empty {
             return false;
         }
         let ack = member.ack(self.term, None);

@@ -364,3 +364,15 @@ fn an_early_expire_changes_nothing_and_a_shifted_reign_behaves_the_same() {
     shifted.expire(at(OPEN + 3_061) + day, &mut out);
     assert_eq!(out, desk.expire(OPEN + 3_061));
 }
+
+#[test]
+fn a_leaving_node_with_mail_under_way_is_kept_until_it_is_settled() {
+    let (mut desk, mut a, _) = open();
+    a.beat.leaving = true;
+    a.beat.settled = false;
+    let out = desk.beat(OPEN + 1, &mut a);
+    assert!(!ack_of(&out).farewell, "its streams still need the coordinator");
+    a.beat.settled = true;
+    let out = desk.beat(OPEN + 2, &mut a);
+    assert!(ack_of(&out).farewell);
+}

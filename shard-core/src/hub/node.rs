@@ -330,11 +330,17 @@ impl<R: Runtime> Node<R> {
         self.leave_within(Duration::from_secs(10)).await
     }
 
-    /// Hands all shards over, waits until what this node sent is acknowledged, and stops. If that takes longer than
-    /// `limit`, it stops all the same, and its session runs out.
+    /// Hands all shards over, waits until what this node's callers sent is settled and what it said is acknowledged, then
+    /// leaves and stops. If that takes longer than `limit`, it stops all the same, and its session runs out.
     pub async fn leave_within(self, limit: Duration) -> LeaveReport {
         let begun = clock::now();
         let shared = Arc::clone(&self.shared);
+        shared.input(Input::HandOver);
+        // Its own mail may take as long as it likes; but the node must also get around to leaving.
+        let patience = begun + limit.mul_f32(0.8);
+        while !shared.is_at_rest() && clock::now() < patience {
+            self.runtime.sleep(Duration::from_millis(5)).await;
+        }
         shared.input(Input::Leave);
         let left = poll_fn(|cx| {
             let mut standing = lock(&shared.standing);
@@ -344,15 +350,8 @@ impl<R: Runtime> Node<R> {
             standing.waiting.push(cx.waker().clone());
             Poll::Pending
         });
-        let clean = timeout(&self.runtime, limit, left).await.is_some();
-        // Others may still wait for the last word on what was taken here, and callers here for theirs.
-        let patience = clock::now() + Duration::from_secs(2);
-        while clean && clock::now() < patience {
-            if shared.peers.all().iter().all(|peer| !lock(&peer.state).has_bulk()) && shared.kept() == 0 {
-                break;
-            }
-            self.runtime.sleep(Duration::from_millis(5)).await;
-        }
+        let rest = (begun + limit).since(clock::now()).max(Duration::from_millis(100));
+        let clean = timeout(&self.runtime, rest, left).await.is_some();
         LeaveReport { clean, took: clock::now().since(begun), counters: shared.tallies.read() }
     }
 

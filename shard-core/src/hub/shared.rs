@@ -221,6 +221,14 @@ impl Shared {
         self.kept.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing keeps the node from leaving: it owns nothing, keeps no mail of its callers, and everything that it
+    /// said is acknowledged.
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.kept() == 0
+            && lock(&self.standing).shards.values().all(|owned| *owned == 0)
+            && self.peers.all().iter().all(|peer| !lock(&peer.state).has_bulk())
+    }
+
     pub(super) fn keep(&self, before: usize, after: usize) {
         self.kept.fetch_add(after.wrapping_sub(before), Ordering::Relaxed);
     }

@@ -118,6 +118,7 @@ impl Node {
                     self.send(Peer::Key(term.node), Control::Lookup { key }, out);
                 }
             }
+            Input::HandOver => self.to_session(now, session::Input::HandOver, out),
             Input::Leave => self.to_session(now, session::Input::Leave, out),
         }
         self.settle(now, out);

@@ -96,6 +96,8 @@ pub enum Input {
         /// The shard.
         key: ShardKey,
     },
+    /// Hand over all shards, but stay until `Leave`: the node's own mail needs its streams, links and the coordinator still.
+    HandOver,
     /// Leave the cluster: hand over all shards, then [`Output::Farewell`].
     Leave,
 }

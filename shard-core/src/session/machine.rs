@@ -48,6 +48,8 @@ pub struct Session {
     /// Refusals of this reign that were passed on already, one per type registered: (type, the cluster's count).
     refused: Vec<(Kind, u32)>,
     leaving: bool,
+    /// Nothing of this node's own keeps it from being released.
+    settled: bool,
     /// Left for good.
     gone: bool,
     next_beat_at: Instant,
@@ -84,9 +86,15 @@ impl Machine for Session {
                     self.stopping = None;
                 }
             }
-            Input::Leave => {
+            Input::HandOver => {
                 if !self.leaving {
-                    self.leaving = true;
+                    (self.leaving, self.settled) = (true, false);
+                    self.next_beat_at = now;
+                }
+            }
+            Input::Leave => {
+                if !self.leaving || !self.settled {
+                    (self.leaving, self.settled) = (true, true);
                     self.next_beat_at = now;
                 }
             }
@@ -144,6 +152,7 @@ impl Session {
             directory: 0,
             refused: Vec::new(),
             leaving: false,
+            settled: true,
             gone: false,
             next_beat_at: now,
             ask_at: now,
@@ -464,6 +473,7 @@ impl Session {
             applied: self.applied,
             ack_seen: self.ack_seen,
             leaving: self.leaving,
+            settled: self.settled,
             report_version: self.report_version,
             report,
             directory: self.directory,

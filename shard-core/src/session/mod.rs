@@ -93,6 +93,8 @@ pub enum Input {
         /// The session that the order named.
         session: u64,
     },
+    /// This node wants to leave, but has mail of its own under way: hand its shards over, and wait for `Leave`.
+    HandOver,
     /// This node wants to leave the cluster: hand its shards over, then say [`Output::Farewell`].
     Leave,
     /// Somebody says who reigns. A hint: it makes the session introduce itself there, nothing more.

@@ -127,6 +127,8 @@ pub struct Heartbeat {
     pub ack_seen: u64,
     /// The node wants to leave: drain it and let it go.
     pub leaving: bool,
+    /// Nothing of the node's own is under way any more: once it is leaving and owns nothing, it may be released.
+    pub settled: bool,
     /// Version of the node's report; grows whenever its shards or types change.
     pub report_version: u64,
     /// The report itself, sent until an ack has seen its version.

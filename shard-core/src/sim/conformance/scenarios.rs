@@ -170,6 +170,8 @@ fn a_panic_costs_one_entity_its_state_and_nobody_else(embedding: &dyn Embedding)
 
 fn an_ask_ends_at_its_deadline_though_its_handler_waits(embedding: &dyn Embedding) -> Verdict {
     let play = Play::plain(embedding);
+    // Awake, so that the limit is the handler's and not that of finding the entity a home.
+    play.ask("holds", Life)?;
     let limit = Duration::from_millis(60);
     match wait(play.member.probes().within(limit).ask("holds", Hold))? {
         Err(AskError::NoReply(NoReply::Expired { after })) => same("the limit", after, limit)?,

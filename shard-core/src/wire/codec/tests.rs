@@ -76,6 +76,7 @@ fn controls() -> Vec<(Control, &'static str)> {
         applied: 3,
         ack_seen: 4,
         leaving: true,
+        settled: true,
         report_version: 5,
         report: Some(Report {
             kinds: vec![KindReport { kind: Kind(1), shards: 64, hosts: true }],
