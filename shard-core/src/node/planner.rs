@@ -72,9 +72,7 @@ impl Planner {
 
     /// The next thing that the allocator shall do.
     pub(super) fn next(&mut self, now: Instant, allocator: &Allocator) -> Option<Input> {
-        if allocator.term().is_none() {
-            return None;
-        }
+        allocator.term()?;
         if self.ready.is_empty() && self.fresh && allocator.may_allocate(now) {
             self.fresh = false;
             self.place(now, allocator);

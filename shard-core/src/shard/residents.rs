@@ -41,6 +41,7 @@ pub struct Resident<M> {
     /// It waits in the list of those that may run again when the session is renewed.
     pub stalled: bool,
     /// Mail that waits. Most entities never have any: no buffer is kept for them.
+    #[expect(clippy::box_collection, reason = "one word for the many that have none, not four")]
     mail: Option<Box<VecDeque<Mail<M>>>>,
 }
 
@@ -66,6 +67,7 @@ pub struct Residents<M> {
     slots: Slab<Resident<M>>,
     index: Index,
     /// Empty mail buffers, kept for the next one that needs one.
+    #[expect(clippy::vec_box, reason = "they move in and out of residents as they are")]
     spare: Vec<Box<VecDeque<Mail<M>>>>,
 }
 

@@ -185,7 +185,7 @@ impl<M> Lane<M> {
             Origin::Here { .. } => host.undelivered(&resident.id, mail.message, Fate::NotRun(reason)),
             Origin::Stream { from, seq } => self.reject(resident.shard, from, seq, reason, host),
             Origin::Timer => {
-                host.notice(crate::machine::Notice::BoundHit { what: "mailbox, by the entity's own timer" })
+                host.notice(crate::machine::Notice::BoundHit { what: "mailbox, by the entity's own timer" });
             }
         }
     }
