@@ -249,7 +249,8 @@ impl<R: Runtime> Node<R> {
             rebalance: Duration::from_secs(2),
             lanes: None,
             plain_tcp_anywhere: false,
-            stream: StreamConfig::default(),
+            // Callers meet 4,096 messages per shard; what comes while a lane is at work is let in beyond it.
+            stream: StreamConfig { messages_max: 8_192, bytes_max: 2 << 20, ..StreamConfig::default() },
         }
     }
 
@@ -372,7 +373,7 @@ impl<R: Runtime> Node<R> {
         // A small cap would be uneven over many lanes.
         let lanes = if cap / 64 < self.lanes as usize && cap < usize::MAX { 1 } else { self.lanes.min(options.shards) };
         let kind = hash::kind(M::TYPE_NAME);
-        let bounds = Bounds { lane: 65_536, shard: u32::try_from(self.stream.messages_max / 2).unwrap_or(u32::MAX) };
+        let bounds = Bounds { lane: 65_536, shard: u32::try_from(self.stream.messages_max).unwrap_or(u32::MAX) / 2 };
         let region = Arc::new(Region {
             shared: Arc::clone(&self.shared),
             kind,

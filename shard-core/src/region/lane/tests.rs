@@ -1,3 +1,5 @@
+//! Lanes, one fact at a time; the host writes down what it was ordered.
+
 use std::num::NonZeroU32;
 use std::string::{String, ToString};
 use std::vec::Vec;
