@@ -126,9 +126,9 @@ async fn connections_cut_at_any_byte_lose_repeat_and_reorder_nothing() {
     for task in tasks {
         task.await.unwrap();
     }
-    for at in 0..2 {
+    for (at, (_, logs)) in nodes.iter().enumerate() {
         for id in 0..16 {
-            let logs = nodes[at].1.clone().within(Duration::from_secs(60));
+            let logs = logs.clone().within(Duration::from_secs(60));
             let seen = logs.ask(format!("from-{at}-{id}"), Read).await.expect("an answer");
             assert!(seen.iter().copied().eq(0..600), "from-{at}-{id}: {} of 600, {seen:?}", seen.len());
         }
