@@ -331,7 +331,8 @@ impl Node {
                     out.emit(Output::Order { kind: key.kind, order: Order::Own { shard: key.shard, token } });
                 }
                 session::Output::Drain { key, token, deadline } => {
-                    let order = Order::Drain { shard: key.shard, token, deadline };
+                    let leaving = self.session.leaving();
+                    let order = Order::Drain { shard: key.shard, token, deadline, leaving };
                     out.emit(Output::Order { kind: key.kind, order });
                 }
                 session::Output::StopAll { session } => self.stop_all(now, session, out),
