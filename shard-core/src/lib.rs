@@ -18,7 +18,7 @@
 //! | 5 | [`election`], [`session`], [`passivation`] | who reigns; whether this node lives; who is put to sleep |
 //! | 4 | [`wire`] | messages between machines, framing, reliable links |
 //! | 3 | [`allocation`] | strategies and plans |
-//! | 3 | [`entity`] | what users write |
+//! | 3 | [`entity`], [`prelude`] | what users write |
 //! | 2 | [`collections`] | slab, table, recency list, parking |
 //! | 1 | [`machine`] | the contract |
 //! | 0 | [`time`], [`id`], [`prng`], [`hash`], [`name`] | ground |

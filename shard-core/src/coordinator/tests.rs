@@ -1,3 +1,5 @@
+//! Facts about the allocator, one verb at a time.
+
 use alloc::{string::String, vec, vec::Vec};
 
 use super::{

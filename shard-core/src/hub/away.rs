@@ -26,6 +26,8 @@ pub(super) enum HookEnd<E: Entity> {
     Started(Result<Box<Cell<E>>, Failure>),
     /// `stopping` did; the state is gone.
     Stopped,
+    /// `stopping` did, after the entity asked for a restart.
+    Failed,
 }
 
 /// What runs.

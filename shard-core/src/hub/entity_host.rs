@@ -3,7 +3,7 @@
 use std::boxed::Box;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
-use std::string::ToString;
+use std::string::{String, ToString};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
@@ -31,6 +31,8 @@ pub(super) enum Owed<M> {
     Finished(Slot, Next),
     Stopped(Slot),
     Schedule(Slot, Instant, M),
+    /// To be told: the entity failed, and what it said.
+    Failed(Slot, String),
 }
 
 /// How a turn that began at once went on.
@@ -127,7 +129,7 @@ where
                 match end {
                     Return::Turned(cell) => self.turned(slot, cell),
                     Return::Panicked(panic) => {
-                        self.failed(slot, None, panic.to_string());
+                        self.failed(slot, panic.to_string());
                         Ran::Wants(Next::Failed)
                     }
                     Return::Hooked(_) | Return::Cancelled => Ran::Wants(Next::Failed),
@@ -157,7 +159,7 @@ where
             }
             Return::Hooked(end) => self.hooked(slot, end),
             Return::Panicked(panic) => {
-                self.failed(slot, None, panic.to_string());
+                self.failed(slot, panic.to_string());
                 // Whatever it was doing, one of these is what the lane waits for; it ignores the other two.
                 self.owed.push_back(Owed::Started(slot, false));
                 self.owed.push_back(Owed::Finished(slot, Next::Failed));
@@ -184,10 +186,15 @@ where
             }
             Some(End::Restart) => {
                 let why = wishes.take_failure().map_or_else(Default::default, |failure| failure.to_string());
-                let id = cell.identity().id().clone();
-                drop(cell);
-                self.failed(slot, Some(id), why);
-                return Ran::Wants(Next::Failed);
+                self.failed(slot, why);
+                self.hook(
+                    slot,
+                    Box::pin(async move {
+                        drop(stopping(cell, StopReason::Failed).await);
+                        HookEnd::Failed
+                    }),
+                );
+                return Ran::Waits;
             }
             Some(End::Passivate) => {
                 if let Some(last) = wishes.take_last() {
@@ -212,17 +219,17 @@ where
                 self.owed.push_back(Owed::Started(slot, true));
             }
             HookEnd::Started(Err(failure)) => {
-                self.failed(slot, None, failure.to_string());
+                self.failed(slot, failure.to_string());
                 self.owed.push_back(Owed::Started(slot, false));
             }
             HookEnd::Stopped => self.owed.push_back(Owed::Stopped(slot)),
+            HookEnd::Failed => self.owed.push_back(Owed::Finished(slot, Next::Failed)),
         }
     }
 
-    fn failed(&mut self, slot: Slot, id: Option<EntityId>, why: std::string::String) {
+    fn failed(&mut self, slot: Slot, why: String) {
         self.lasts.remove(&slot.index);
-        let id = id.unwrap_or_else(|| EntityId::from(""));
-        self.out.shared.emit(Event::EntityFailed { entity_type: self.out.region.name, id, why });
+        self.owed.push_back(Owed::Failed(slot, why));
     }
 
     /// Polls a hook once and sends it away if it waits.
@@ -232,8 +239,10 @@ where
             Poll::Pending => self.send_away(slot, work),
             Poll::Ready(Return::Hooked(end)) => self.hooked(slot, end),
             Poll::Ready(Return::Panicked(panic)) => {
-                self.failed(slot, None, panic.to_string());
+                self.failed(slot, panic.to_string());
+                // Whichever hook it was, one of these is what the lane waits for; it ignores the others.
                 self.owed.push_back(Owed::Started(slot, false));
+                self.owed.push_back(Owed::Finished(slot, Next::Failed));
                 self.owed.push_back(Owed::Stopped(slot));
             }
             Poll::Ready(_) => self.owed.push_back(Owed::Stopped(slot)),

@@ -173,6 +173,13 @@ impl<M> LaneDoor<M> {
         std::mem::swap(&mut inbox.waiting, empty);
     }
 
+    /// Takes what must not wait behind mail.
+    pub(super) fn swap_urgent(&self, empty: &mut Waiting<M>) {
+        let mut inbox = self.lock();
+        std::mem::swap(&mut inbox.waiting.receipts, &mut empty.receipts);
+        std::mem::swap(&mut inbox.waiting.orders, &mut empty.orders);
+    }
+
     /// Publishes what the lane keeps, after it worked off what it took, and wakes callers that waited for room.
     pub(super) fn publish(&self, changed: impl IntoIterator<Item = (usize, u32, bool)>) {
         let callers = {

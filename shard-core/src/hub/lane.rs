@@ -11,20 +11,23 @@ use std::task::Poll;
 use super::away::Back;
 use super::clock;
 use super::entity_host::{EntityHost, OVERRUN, Owed, Ran};
-use super::inbox::{ArrivalItem, ReceiptItem, TellItem, Waiting};
+use super::events::Event;
+use super::inbox::{ArrivalItem, LaneDoor, ReceiptItem, TellItem, Waiting};
 use super::outgate::Outgate;
 use super::runtime::{Runtime, yield_now};
 use super::shared::count;
+use crate::collections::EntityId;
 use crate::entity::host::Cell;
 use crate::entity::{Entity, Fate, Reason, Wire};
 use crate::id::ShardId;
+use crate::machine::Notice;
 use crate::region::lane::{Arrival, Lane, LaneHost, Order, Tell};
 use crate::time::{Duration, Instant};
 
 /// The clock is read again after so many handlers.
 const CLOCK_EVERY: u32 = 16;
-/// Other tasks of the worker get a turn after so many messages.
-const YIELD_EVERY: u32 = 256;
+/// So many messages at a stretch; then other tasks of the worker get a turn.
+const SLICE: usize = 256;
 /// After a run of handlers that took too long, so many clock readings are taken around single ones.
 const WATCHED: u32 = 256;
 
@@ -119,7 +122,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             if !batch.tells.is_empty() {
                 count(&self.host.out().shared.tallies.told, batch.tells.len() as u64);
             }
-            self.work_off(&mut batch).await;
+            self.work_off(door, &mut batch).await;
             if self.core.deadline().is_some_and(|at| at <= self.now) {
                 self.core.expire(self.now, &mut self.host);
                 self.settle();
@@ -159,8 +162,38 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         }
     }
 
-    /// Works off all that was taken. What owners say comes first: it makes room and completes asks; orders next; then mail.
-    async fn work_off(&mut self, batch: &mut Waiting<M>) {
+    /// Works off all that was taken, mail in slices: however long a batch is, what owners say (it makes room and completes
+    /// asks) and what control orders waits behind one slice at most.
+    async fn work_off(&mut self, door: &LaneDoor<M>, batch: &mut Waiting<M>) {
+        self.obey(batch);
+        let mut urgent = Waiting::default();
+        let Waiting { arrivals, tells, .. } = batch;
+        let (mut arrivals, mut tells) = (arrivals.drain(..), tells.drain(..));
+        loop {
+            for item in arrivals.by_ref().take(SLICE) {
+                self.arrival(item);
+            }
+            for item in tells.by_ref().take(SLICE) {
+                self.tell(item);
+            }
+            if arrivals.len() == 0 && tells.len() == 0 {
+                return;
+            }
+            self.core.flush(&mut self.host);
+            yield_now().await;
+            door.swap_urgent(&mut urgent);
+            self.obey(&mut urgent);
+            self.host.collect();
+            self.settle();
+            if self.core.deadline().is_some_and(|at| at <= self.now) {
+                self.core.expire(self.now, &mut self.host);
+                self.settle();
+            }
+        }
+    }
+
+    /// What owners say first, then what control orders.
+    fn obey(&mut self, batch: &mut Waiting<M>) {
         for receipt in batch.receipts.drain(..) {
             self.receipt(receipt);
         }
@@ -170,24 +203,6 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             }
             self.core.order(self.now, order, &mut self.host);
             self.settle();
-        }
-        let mut until_yield = YIELD_EVERY;
-        for item in batch.arrivals.drain(..) {
-            self.arrival(item);
-            until_yield -= 1;
-            if until_yield == 0 {
-                self.core.flush(&mut self.host);
-                yield_now().await;
-                until_yield = YIELD_EVERY;
-            }
-        }
-        for item in batch.tells.drain(..) {
-            self.tell(item);
-            until_yield -= 1;
-            if until_yield == 0 {
-                yield_now().await;
-                until_yield = YIELD_EVERY;
-            }
         }
     }
 
@@ -264,14 +279,21 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
                 }
                 Owed::Stopped(slot) => self.core.stopped(self.now, slot, &mut self.host),
                 Owed::Schedule(slot, at, message) => {
-                    self.core.schedule(self.now, slot, at.since(self.now), message);
+                    if !self.core.schedule(self.now, slot, at.since(self.now), message) {
+                        self.host.notice(Notice::BoundHit { what: "timers of a lane's entities" });
+                    }
+                }
+                Owed::Failed(slot, why) => {
+                    let id = self.core.id(slot).cloned().unwrap_or_else(|| EntityId::from(""));
+                    let out = self.host.out();
+                    out.shared.emit(Event::EntityFailed { entity_type: out.region.name, id, why });
                 }
             }
         }
     }
 
     /// The node stops: whatever is kept here gets its last fate, and whatever still comes is refused.
-    fn abandon(&mut self, door: &super::inbox::LaneDoor<M>) {
+    fn abandon(&mut self, door: &LaneDoor<M>) {
         self.core.abandon(self.now, &mut self.host);
         self.settle();
         let mut rest = Waiting::default();
@@ -314,7 +336,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
     }
 
     /// Tells callers how much is kept for the shards that changed.
-    fn publish(&mut self, door: &super::inbox::LaneDoor<M>) {
+    fn publish(&mut self, door: &LaneDoor<M>) {
         let out = self.host.out();
         out.settle_counts();
         self.touched.extend(out.changed.drain(..));

@@ -16,10 +16,12 @@
 
 mod away;
 mod bell;
+mod builder;
 mod clock;
 mod control;
 mod entity_host;
 mod events;
+mod hosting;
 mod inbox;
 mod lane;
 mod net;
@@ -31,8 +33,10 @@ mod region;
 mod runtime;
 mod shared;
 
+pub use builder::NodeBuilder;
 pub use clock::now;
 pub use events::{Event, EventStream, Level};
-pub use node::{LeaveReport, Node, NodeBuilder, Proxy, Sharding, Status};
+pub use hosting::{Proxy, Sharding};
+pub use node::{LeaveReport, Node, Status};
 pub use runtime::{Boxed, Either, Read, Runtime, Socket, Write, race, timeout, yield_now};
 pub use shared::Counters;

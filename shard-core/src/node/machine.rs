@@ -94,7 +94,7 @@ impl Node {
     ) {
         self.lanes.insert(kind.kind, lanes);
         self.planner.register(kind, strategy);
-        self.to_session(now, session::Input::Registered(kind), out);
+        self.tell_session(now, session::Input::Registered(kind), out);
         self.settle(now, out);
     }
 
@@ -108,18 +108,18 @@ impl Node {
             Input::Heard { from, to, message } => self.heard(now, from, to, message, out),
             Input::Met { node, address } => {
                 self.learn_address(node.id, &address);
-                self.to_allocator(now, coordinator::Input::Met { node }, out);
+                self.tell_allocator(now, coordinator::Input::Met { node }, out);
             }
-            Input::Wall(wall) => self.to_election(now, ElectionInput::Start { wall }, out),
-            Input::Dropped { key, token } => self.to_session(now, session::Input::Dropped { key, token }, out),
+            Input::Wall(wall) => self.tell_election(now, ElectionInput::Start { wall }, out),
+            Input::Dropped { key, token } => self.tell_session(now, session::Input::Dropped { key, token }, out),
             Input::Halted { kind, lane } => self.halted(now, kind, lane, out),
             Input::Lookup { key } => {
                 if let Some(term) = self.session.term() {
                     self.send(Peer::Key(term.node), Control::Lookup { key }, out);
                 }
             }
-            Input::HandOver => self.to_session(now, session::Input::HandOver, out),
-            Input::Leave => self.to_session(now, session::Input::Leave, out),
+            Input::HandOver => self.tell_session(now, session::Input::HandOver, out),
+            Input::Leave => self.tell_session(now, session::Input::Leave, out),
         }
         self.settle(now, out);
     }
@@ -216,34 +216,34 @@ impl Node {
             Control::LeaseRequest { .. }
             | Control::LeaseGranted { .. }
             | Control::LeaseRefused { .. }
-            | Control::Release { .. } => self.to_election(now, ElectionInput::Heard { from, message }, out),
+            | Control::Release { .. } => self.tell_election(now, ElectionInput::Heard { from, message }, out),
             Control::WhoReigns => {
-                self.to_allocator(now, coordinator::Input::Heard { from, message: Control::WhoReigns }, out);
-                self.to_election(now, ElectionInput::Heard { from, message }, out);
+                self.tell_allocator(now, coordinator::Input::Heard { from, message: Control::WhoReigns }, out);
+                self.tell_election(now, ElectionInput::Heard { from, message }, out);
             }
             Control::Reign { term, ref address } => {
                 if term.node != self.config.me {
                     self.learn_address(term.node.id, address);
                     out.emit(Output::Reach { node: term.node, address: address.clone() });
-                    self.to_session(now, session::Input::CoordinatorIs { term }, out);
+                    self.tell_session(now, session::Input::CoordinatorIs { term }, out);
                 }
-                self.to_election(now, ElectionInput::Heard { from, message }, out);
+                self.tell_election(now, ElectionInput::Heard { from, message }, out);
             }
             Control::Announce { .. } => {
-                self.to_election(now, ElectionInput::Heard { from, message: message.clone() }, out);
-                self.to_session(now, session::Input::Heard { from, to, message }, out);
+                self.tell_election(now, ElectionInput::Heard { from, message: message.clone() }, out);
+                self.tell_session(now, session::Input::Heard { from, to, message }, out);
             }
             Control::Nack { .. } => {
-                self.to_election(now, ElectionInput::Heard { from, message: message.clone() }, out);
-                self.to_allocator(now, coordinator::Input::Heard { from, message }, out);
+                self.tell_election(now, ElectionInput::Heard { from, message: message.clone() }, out);
+                self.tell_allocator(now, coordinator::Input::Heard { from, message }, out);
             }
             Control::Heartbeat(ref beat) => {
                 self.learn_address(from.id, &beat.address);
-                self.to_allocator(now, coordinator::Input::Heard { from, message }, out);
+                self.tell_allocator(now, coordinator::Input::Heard { from, message }, out);
             }
-            Control::Lookup { .. } => self.to_allocator(now, coordinator::Input::Heard { from, message }, out),
+            Control::Lookup { .. } => self.tell_allocator(now, coordinator::Input::Heard { from, message }, out),
             Control::Ack(_) | Control::Dead { .. } | Control::KindRefused { .. } => {
-                self.to_session(now, session::Input::Heard { from, to, message }, out);
+                self.tell_session(now, session::Input::Heard { from, to, message }, out);
             }
             Control::Home { term, key, home } => {
                 if self.session.term() == Some(term) && term.node == from {
@@ -262,7 +262,7 @@ impl Node {
         if owing.is_empty() {
             let session = *session;
             self.halting = None;
-            self.to_session(now, session::Input::LanesStopped { session }, out);
+            self.tell_session(now, session::Input::LanesStopped { session }, out);
         }
     }
 
@@ -275,26 +275,23 @@ impl Node {
                 continue;
             }
             let Some(input) = self.planner.next(now, &self.allocator) else { return };
-            self.to_allocator(now, input, out);
+            self.tell_allocator(now, input, out);
         }
     }
 
-    #[allow(clippy::wrong_self_convention, reason = "it says where the input goes")]
-    fn to_election(&mut self, now: Instant, input: ElectionInput, out: &mut (impl Outbox<Output> + ?Sized)) {
+    fn tell_election(&mut self, now: Instant, input: ElectionInput, out: &mut (impl Outbox<Output> + ?Sized)) {
         let mut outputs = Vec::new();
         self.election.handle(now, input, &mut outputs);
         self.election_says(now, outputs, out);
     }
 
-    #[allow(clippy::wrong_self_convention, reason = "it says where the input goes")]
-    fn to_session(&mut self, now: Instant, input: session::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
+    fn tell_session(&mut self, now: Instant, input: session::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
         let mut outputs = Vec::new();
         self.session.handle(now, input, &mut outputs);
         self.session_says(now, outputs, out);
     }
 
-    #[allow(clippy::wrong_self_convention, reason = "it says where the input goes")]
-    fn to_allocator(&mut self, now: Instant, input: coordinator::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
+    fn tell_allocator(&mut self, now: Instant, input: coordinator::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
         let mut outputs = Vec::new();
         self.allocator.handle(now, input, &mut outputs);
         self.allocator_says(now, outputs, out);
@@ -312,10 +309,10 @@ impl Node {
                 ElectionOutput::Elected { term } => {
                     out.emit(Output::Elected(term));
                     self.planner.reset(now);
-                    self.to_allocator(now, coordinator::Input::Elected { term }, out);
+                    self.tell_allocator(now, coordinator::Input::Elected { term }, out);
                 }
                 ElectionOutput::Lost { term } => {
-                    self.to_allocator(now, coordinator::Input::Lost { term }, out);
+                    self.tell_allocator(now, coordinator::Input::Lost { term }, out);
                     out.emit(Output::Deposed(term));
                 }
                 ElectionOutput::Notice(notice) => out.emit(Output::Notice(notice)),
@@ -334,7 +331,8 @@ impl Node {
                     out.emit(Output::Order { kind: key.kind, order: Order::Own { shard: key.shard, token } });
                 }
                 session::Output::Drain { key, token, deadline } => {
-                    let order = Order::Drain { shard: key.shard, token, deadline };
+                    let leaving = self.session.leaving();
+                    let order = Order::Drain { shard: key.shard, token, deadline, leaving };
                     out.emit(Output::Order { kind: key.kind, order });
                 }
                 session::Output::StopAll { session } => self.stop_all(now, session, out),
@@ -344,7 +342,7 @@ impl Node {
                 }
                 session::Output::Directory(directory) => self.directory_is(directory, out),
                 session::Output::Farewell => {
-                    self.to_election(now, ElectionInput::StepDown, out);
+                    self.tell_election(now, ElectionInput::StepDown, out);
                     self.left = true;
                     out.emit(Output::Farewell);
                 }
@@ -368,7 +366,7 @@ impl Node {
                 | coordinator::Output::Joined { .. }
                 | coordinator::Output::Gone { .. } => {}
                 coordinator::Output::LearnedCounter(counter) => {
-                    self.to_election(now, ElectionInput::LearnedCounter(counter), out);
+                    self.tell_election(now, ElectionInput::LearnedCounter(counter), out);
                 }
                 coordinator::Output::Notice(notice) => out.emit(Output::Notice(notice)),
             }
@@ -381,7 +379,7 @@ impl Node {
             self.lanes.iter().flat_map(|(kind, lanes)| (0..*lanes).map(|lane| (*kind, lane))).collect();
         if owing.is_empty() || !self.config.rules.on(Rule::SessionBarrier) {
             out.emit(Output::All(Order::Halt));
-            return self.to_session(now, session::Input::LanesStopped { session }, out);
+            return self.tell_session(now, session::Input::LanesStopped { session }, out);
         }
         self.halting = Some((session, owing));
         out.emit(Output::All(Order::Halt));

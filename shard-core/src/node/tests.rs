@@ -1,3 +1,5 @@
+//! What only the composition of the machines can get wrong.
+
 use std::boxed::Box;
 use std::string::String;
 use std::vec::Vec;

@@ -41,7 +41,7 @@ pub struct Resident<M> {
     /// It waits in the list of those that may run again when the session is renewed.
     pub stalled: bool,
     /// Mail that waits. Most entities never have any: no buffer is kept for them.
-    #[allow(clippy::box_collection, reason = "one word in each of a million entities, not four")]
+    #[expect(clippy::box_collection, reason = "one word for the many that have none, not four")]
     mail: Option<Box<VecDeque<Mail<M>>>>,
 }
 
@@ -67,7 +67,7 @@ pub struct Residents<M> {
     slots: Slab<Resident<M>>,
     index: Index,
     /// Empty mail buffers, kept for the next one that needs one.
-    #[allow(clippy::vec_box, reason = "the boxes go back to the entities as they are")]
+    #[expect(clippy::vec_box, reason = "they move in and out of residents as they are")]
     spare: Vec<Box<VecDeque<Mail<M>>>>,
 }
 

@@ -303,7 +303,9 @@ impl Cluster {
         let now = self.local(seat);
         let Some(target) = self.connections.get(&number).map(|connection| connection.target) else { return };
         let Some(process) = &mut self.seats[seat].process else { return };
-        let Some(link) = process.senders.get_mut(&target) else { return self.close(number) };
+        let Some(link) = process.senders.get_mut(&target) else {
+            return self.close(number);
+        };
         match packet {
             Packet::Welcome(welcome) => match link.connected(now, number, welcome) {
                 Ok(None) if link.peer() == Some(target) => self.transmit(number, false, Packet::Ping),
@@ -369,7 +371,7 @@ impl Cluster {
                             if let Some(node) = met {
                                 let address = address(seat_of(node.id));
                                 self.node_call(seat, |core, now, out| {
-                                    core.handle(now, Input::Met { node, address }, out)
+                                    core.handle(now, Input::Met { node, address }, out);
                                 });
                             }
                         }
@@ -393,7 +395,10 @@ impl Cluster {
         let dialler = super::process::id_of(connection.dialler.0);
         let Some(process) = &mut self.seats[seat].process else { return };
         let Some(link) = process.receivers.get_mut(&dialler) else { return };
-        let Packet::Frame { seq, frame, .. } = packet else { return link.ping(now, number) };
+        let Packet::Frame { seq, frame, .. } = packet else {
+            link.ping(now, number);
+            return;
+        };
         match link.frame(now, number, seq) {
             Arrival::Deliver => {
                 if let Some(from) = link.peer() {

@@ -1,3 +1,5 @@
+//! Facts about the accounts.
+
 use super::*;
 use crate::flights::csv::Row;
 use crate::flights::fold::sample;

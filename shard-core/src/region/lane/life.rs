@@ -186,7 +186,8 @@ impl<M> Lane<M> {
         let Some(resident) = self.residents.get(slot) else { return };
         let shard = resident.shard;
         if self.is_ending(shard) {
-            let why = if self.halting { None } else { Some(StopReason::Handoff) };
+            let drain = self.shards[self.local(shard)].tenure.as_ref().and_then(|tenure| tenure.drain);
+            let why = if self.halting { None } else { drain };
             return match why {
                 Some(why) => self.stop(slot, why, host),
                 None => {

@@ -23,6 +23,7 @@ use core::num::NonZeroU32;
 
 use super::stream::{Incoming, Outgoing, OutgoingOutput, StreamConfig};
 use crate::collections::{Deadlines, EntityId};
+use crate::entity::StopReason;
 use crate::id::{Kind, NodeKey, ShardId, ShardKey, Slot, Token};
 use crate::machine::{Fixed, Rules};
 use crate::passivation::{Passivation, Sleepers};
@@ -62,8 +63,8 @@ pub struct LaneConfig {
 #[derive(Debug)]
 struct Tenure {
     token: Token,
-    /// Set while it drains: when its entities are dropped by force.
-    drain: Option<Instant>,
+    /// Set while it drains: why its entities are stopped. When they are dropped by force stands in `drains`.
+    drain: Option<StopReason>,
     /// How many lives began under it.
     activations: u32,
     /// What other nodes sent under it.

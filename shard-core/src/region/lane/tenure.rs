@@ -27,6 +27,8 @@ pub enum Order {
         token: Token,
         /// When force is used.
         deadline: Instant,
+        /// The whole node leaves; its entities are told so.
+        leaving: bool,
     },
     /// The session lives: handlers may start before `until`.
     Live {
@@ -71,7 +73,10 @@ impl<M> Lane<M> {
     pub fn order(&mut self, now: Instant, order: Order, host: &mut impl LaneHost<M>) {
         match order {
             Order::Own { shard, token } => self.own(now, shard, token, host),
-            Order::Drain { shard, token, deadline } => self.drain(now, shard, token, deadline, host),
+            Order::Drain { shard, token, deadline, leaving } => {
+                let why = if leaving { StopReason::NodeLeaving } else { StopReason::Handoff };
+                self.drain(now, shard, token, (deadline, why), host);
+            }
             Order::Live { until } => {
                 if !self.halting {
                     self.live_until = until;
@@ -108,13 +113,20 @@ impl<M> Lane<M> {
         }
     }
 
-    fn drain(&mut self, now: Instant, shard: ShardId, token: Token, deadline: Instant, host: &mut impl LaneHost<M>) {
+    fn drain(
+        &mut self,
+        now: Instant,
+        shard: ShardId,
+        token: Token,
+        (deadline, why): (Instant, StopReason),
+        host: &mut impl LaneHost<M>,
+    ) {
         let at = self.local(shard);
         let Some(tenure) = self.shards[at].tenure.as_mut() else { return };
         if tenure.token != token || tenure.drain.is_some() || self.halting {
             return;
         }
-        tenure.drain = Some(deadline);
+        tenure.drain = Some(why);
         tenure.incoming.drain();
         self.drains.set(u32::try_from(at).unwrap_or(u32::MAX), Some(deadline));
         self.refresh_direct(at);
@@ -122,7 +134,7 @@ impl<M> Lane<M> {
             host.dropped(shard, token);
         }
         for slot in self.residents.of_shard(shard) {
-            self.end_life(now, slot, Some(StopReason::Handoff), host);
+            self.end_life(now, slot, Some(why), host);
         }
         self.after_burial(now, shard, host);
     }

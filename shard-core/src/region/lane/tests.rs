@@ -1,3 +1,5 @@
+//! Lanes, one fact at a time; the host writes down what it was ordered.
+
 use std::num::NonZeroU32;
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -139,7 +141,7 @@ fn the_fast_door_is_open_only_for_an_idle_entity_of_a_live_shard() {
     lane.busy(slot);
     assert_eq!(lane.locate(ms(2), SHARD, hash, "a"), None, "it is busy");
     lane.finished(ms(2), slot, Next::Stay, &mut host);
-    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900) }, &mut host);
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900), leaving: false }, &mut host);
     assert_eq!(lane.locate(ms(3), SHARD, hash, "a"), None, "the shard drains");
 }
 
@@ -183,7 +185,7 @@ fn no_entity_falls_asleep_outside_the_session() {
 fn a_drain_outside_the_session_waits_for_its_renewal_or_for_force() {
     let (mut lane, mut host) = lane();
     let a = awake(&mut lane, "a", &mut host);
-    lane.order(ms(1_000), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(1_500) }, &mut host);
+    lane.order(ms(1_000), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(1_500), leaving: false }, &mut host);
     assert_eq!(host, [""; 0]);
     let (mut forced, mut other) = (lane, Host::new());
     forced.expire(ms(1_500), &mut other);
@@ -191,7 +193,7 @@ fn a_drain_outside_the_session_waits_for_its_renewal_or_for_force() {
 
     let (mut lane, mut host) = self::lane();
     assert_eq!(a, awake(&mut lane, "a", &mut host));
-    lane.order(ms(1_000), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(1_500) }, &mut host);
+    lane.order(ms(1_000), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(1_500), leaving: false }, &mut host);
     lane.order(ms(1_001), Order::Live { until: ms(2_000) }, &mut host);
     lane.stopped(ms(1_002), a, &mut host);
     assert_eq!(host, ["stop Handoff", "dropped s0"]);
@@ -202,7 +204,7 @@ fn a_shard_is_reported_dropped_only_after_its_last_hook() {
     let (mut lane, mut host) = lane();
     let slot = awake(&mut lane, "a", &mut host);
     arrive(&mut lane, ms(2), "a", 1, &mut host);
-    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900) }, &mut host);
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900), leaving: false }, &mut host);
     lane.finished(ms(4), slot, Next::Stay, &mut host);
     lane.stopped(ms(5), slot, &mut host);
     assert_eq!(host, ["run 1", "stop Handoff", "closed 1 [] to n2", "dropped s0"]);
@@ -235,7 +237,7 @@ fn mail_that_was_not_taken_when_a_tenure_ends_looks_for_the_next_owner() {
     for message in 1..=3 {
         tell(&mut lane, ms(2), "a", message, &mut host);
     }
-    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900) }, &mut host);
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900), leaving: false }, &mut host);
     lane.finished(ms(4), slot, Next::Stay, &mut host);
     lane.stopped(ms(5), slot, &mut host);
     assert_eq!(host, ["run 1", "stop Handoff", "lookup s0", "dropped s0"]);

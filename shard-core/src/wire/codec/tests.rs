@@ -114,7 +114,7 @@ fn controls() -> Vec<(Control, &'static str)> {
         (Control::Nack { max_term: TERM }, "0703090a"),
         (
             Control::Heartbeat(heartbeat),
-            "0803090a01020304010501010140010\
+            "0803090a0102030401010501010140010\
              1c4e68889010506070806\
              03683a37",
         ),

@@ -1,0 +1,234 @@
+//! How entity types are hosted on a node, and reached from it.
+
+use std::any::Any;
+use std::boxed::Box;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use core::num::NonZeroU32;
+
+use super::entity_host::{EntityHost, Factory, Population};
+use super::inbox::{Bounds, LaneDoor};
+use super::lane::LaneTask;
+use super::node::Node;
+use super::outgate::Outgate;
+use super::proxy_host::ProxyHost;
+use super::region::Region;
+use super::runtime::Runtime;
+use super::shared::ToControl;
+use crate::allocation::{AllocationStrategy, LeastShard};
+use crate::entity::host::turn;
+use crate::entity::{Entities, Entity, Identity, Wire};
+use crate::hash::{self, ShardHash};
+use crate::machine::Rules;
+use crate::node::ConfigError;
+use crate::passivation::Passivation;
+use crate::region::lane::{Lane, LaneConfig};
+use crate::wire::KindReport;
+
+/// Shards of one type, at most.
+const MAX_SHARDS: u32 = 1 << 20;
+
+pub(super) struct Options {
+    shards: u32,
+    hash: ShardHash,
+    passivation: Passivation,
+    strategy: Option<Box<dyn AllocationStrategy>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { shards: 64, hash: ShardHash::default(), passivation: Passivation::default(), strategy: None }
+    }
+}
+
+/// How a type is hosted. See [`Node::sharding`].
+#[must_use = "nothing happens before `start`"]
+pub struct Sharding<'a, R: Runtime, E> {
+    node: &'a Node<R>,
+    options: Options,
+    entity: PhantomData<fn() -> E>,
+}
+
+impl<R: Runtime, E> core::fmt::Debug for Sharding<'_, R, E> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Sharding").field("shards", &self.options.shards).finish_non_exhaustive()
+    }
+}
+
+impl<'a, R: Runtime, E: Entity> Sharding<'a, R, E>
+where
+    E::Message: Wire,
+{
+    pub(super) fn new(node: &'a Node<R>) -> Self {
+        Self { node, options: Options::default(), entity: PhantomData }
+    }
+
+    /// How many shards the type has, in the whole cluster and for ever: the same on every node. 64 unless said otherwise.
+    pub fn shards(mut self, shards: u32) -> Self {
+        self.options.shards = shards;
+        self
+    }
+
+    /// How an id becomes a shard; the same on every node.
+    pub fn hash(mut self, hash: ShardHash) -> Self {
+        self.options.hash = hash;
+        self
+    }
+
+    /// When entities are put to sleep: after five minutes without mail unless said otherwise.
+    pub fn passivation(mut self, passivation: Passivation) -> Self {
+        self.options.passivation = passivation;
+        self
+    }
+
+    /// How shards are placed while this node is the coordinator; [`LeastShard`] unless said otherwise.
+    pub fn allocation(mut self, strategy: impl AllocationStrategy + 'static) -> Self {
+        self.options.strategy = Some(Box::new(strategy));
+        self
+    }
+
+    /// Starts hosting; each entity begins as `E::default()`.
+    ///
+    /// # Errors
+    /// The type is registered already, or a setting is of no use.
+    pub async fn start(self) -> Result<Entities<E::Message>, ConfigError>
+    where
+        E: Default,
+    {
+        self.start_with(|_| E::default()).await
+    }
+
+    /// Starts hosting; `factory` makes each entity. It runs on the lane: leave what waits to [`Entity::started`].
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_with(
+        mut self,
+        factory: impl Fn(&Identity) -> E + Send + Sync + 'static,
+    ) -> Result<Entities<E::Message>, ConfigError> {
+        let (region, entities) = self.node.register::<E::Message>(&mut self.options, true)?;
+        let cap = self.options.passivation.at_most.map_or(usize::MAX, core::num::NonZero::get);
+        let population = Arc::new(Population { awake: AtomicUsize::new(0), cap });
+        let factory: Factory<E> = Arc::new(factory);
+        for lane in 0..u32::try_from(region.lanes.len()).unwrap_or(0) {
+            let out = Outgate::new(Arc::clone(&self.node.shared), Arc::clone(&region), lane);
+            let host = EntityHost::new(out, Arc::clone(&population), Arc::clone(&factory), turn::<E>);
+            let core = Lane::new(self.node.lane_config(&region, &self.options, lane));
+            let runtime = self.node.runtime.clone();
+            self.node.runtime.spawn_lane(LaneTask::new(core, host).run(runtime));
+        }
+        Ok(entities)
+    }
+}
+
+/// How a type that lives elsewhere is reached. See [`Node::proxy`].
+#[must_use = "nothing happens before `start`"]
+pub struct Proxy<'a, R: Runtime, M> {
+    node: &'a Node<R>,
+    options: Options,
+    message: PhantomData<fn() -> M>,
+}
+
+impl<R: Runtime, M> core::fmt::Debug for Proxy<'_, R, M> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Proxy").field("shards", &self.options.shards).finish_non_exhaustive()
+    }
+}
+
+impl<'a, R: Runtime, M: Wire> Proxy<'a, R, M> {
+    pub(super) fn new(node: &'a Node<R>) -> Self {
+        Self { node, options: Options::default(), message: PhantomData }
+    }
+
+    /// How many shards the type has, as its hosts say it.
+    pub fn shards(mut self, shards: u32) -> Self {
+        self.options.shards = shards;
+        self
+    }
+
+    /// How an id becomes a shard, as its hosts say it.
+    pub fn hash(mut self, hash: ShardHash) -> Self {
+        self.options.hash = hash;
+        self
+    }
+
+    /// Starts it.
+    ///
+    /// # Errors
+    /// The type is registered already, or a setting is of no use.
+    pub async fn start(mut self) -> Result<Entities<M>, ConfigError> {
+        let (region, entities) = self.node.register::<M>(&mut self.options, false)?;
+        for lane in 0..u32::try_from(region.lanes.len()).unwrap_or(0) {
+            let host = ProxyHost { out: Outgate::new(Arc::clone(&self.node.shared), Arc::clone(&region), lane) };
+            let core = Lane::new(self.node.lane_config(&region, &self.options, lane));
+            let runtime = self.node.runtime.clone();
+            self.node.runtime.spawn_lane(LaneTask::new(core, host).run(runtime));
+        }
+        Ok(entities)
+    }
+}
+
+impl<R: Runtime> Node<R> {
+    fn register<M: Wire>(
+        &self,
+        options: &mut Options,
+        hosts: bool,
+    ) -> Result<(Arc<Region<M>>, Entities<M>), ConfigError> {
+        let shards =
+            NonZeroU32::new(options.shards).ok_or(ConfigError::Setting { name: "shards", must: "at least 1" })?;
+        if options.shards > MAX_SHARDS {
+            return Err(ConfigError::Setting { name: "shards", must: "at most 1,048,576" });
+        }
+        if self.shared.is_stopped() {
+            return Err(ConfigError::Stopped);
+        }
+        let cap = options.passivation.at_most.map_or(usize::MAX, core::num::NonZero::get);
+        // A small cap would be uneven over many lanes.
+        let lanes = if cap / 64 < self.lanes as usize && cap < usize::MAX { 1 } else { self.lanes.min(options.shards) };
+        let kind = hash::kind(M::TYPE_NAME);
+        let bounds = Bounds { lane: 65_536, shard: u32::try_from(self.stream.messages_max).unwrap_or(u32::MAX) / 2 };
+        let region = Arc::new(Region {
+            shared: Arc::clone(&self.shared),
+            kind,
+            name: M::TYPE_NAME,
+            shards,
+            hash: options.hash,
+            lanes: (0..lanes)
+                .map(|lane| LaneDoor::new(((shards.get() + lanes - 1 - lane) / lanes) as usize, bounds))
+                .collect(),
+        });
+        let entities = Entities::new(Arc::clone(&region) as Arc<_>);
+        let references: Arc<dyn Any + Send + Sync> = Arc::new(entities.clone());
+        self.shared.add_door(kind, Arc::clone(&region) as Arc<_>, references).map_err(|other| {
+            if other == M::TYPE_NAME {
+                ConfigError::TypeTaken { entity_type: M::TYPE_NAME }
+            } else {
+                ConfigError::KindClash { entity_type: M::TYPE_NAME, other }
+            }
+        })?;
+        let strategy = options.strategy.take().unwrap_or_else(|| Box::new(LeastShard::default()));
+        let kind = KindReport { kind, shards: shards.get(), hosts };
+        self.shared.tell_control(ToControl::Register { kind, lanes, strategy });
+        Ok((region, entities))
+    }
+
+    fn lane_config<M>(&self, region: &Region<M>, options: &Options, lane: u32) -> LaneConfig {
+        LaneConfig {
+            me: self.shared.me,
+            kind: region.kind,
+            shards: region.shards,
+            lane,
+            lanes: NonZeroU32::new(u32::try_from(region.lanes.len()).unwrap_or(1)).unwrap_or(NonZeroU32::MIN),
+            passivation: options.passivation,
+            mailbox: 4_096,
+            timers: 65_536,
+            rest: Duration::from_millis(100),
+            rest_max: Duration::from_secs(10),
+            stream: self.stream.clone(),
+            rules: Rules::all(),
+        }
+    }
+}
