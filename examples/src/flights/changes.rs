@@ -71,6 +71,11 @@ impl Changes {
         self.current.is_some()
     }
 
+    /// Whether a node was killed and its shards do not live again yet.
+    pub(crate) fn recovering(&self) -> bool {
+        matches!(self.current, Some((Step::Recovering(..), _)))
+    }
+
     /// Whether all changes are done.
     pub(crate) fn done(&self) -> bool {
         self.current.is_none() && self.ahead.is_empty()

@@ -91,18 +91,23 @@ struct Stay {
     node: usize,
     rows: u32,
     open: u32,
+    /// Rows of it entered at a node that died with them: what it had passed on may still be under way to the owner.
+    held: bool,
 }
 
 impl Entrances {
     /// Entrances of `aircraft` aircraft, spread over `nodes` nodes.
     pub(crate) fn new(aircraft: usize, nodes: usize) -> Self {
-        let stay = |at| Stay { node: at % nodes, rows: 0, open: 0 };
+        let stay = |at| Stay { node: at % nodes, rows: 0, open: 0, held: false };
         Self { aircraft: (0..aircraft).map(stay).collect() }
     }
 
     /// Where the next row of `aircraft` enters, if only the nodes that are `open` take rows.
     pub(crate) fn next(&self, aircraft: usize, open: &[bool]) -> Entry {
         let stay = self.aircraft[aircraft];
+        if stay.held {
+            return Entry::Wait;
+        }
         let here = open.get(stay.node).copied().unwrap_or(false);
         if stay.open > 0 {
             return if here { Entry::At(stay.node) } else { Entry::Wait };
@@ -119,10 +124,27 @@ impl Entrances {
         let stay = &mut self.aircraft[aircraft];
         if stay.node != node || stay.rows >= ROWS_PER_STAY && stay.open == 0 {
             debug_assert_eq!(stay.open, 0, "an entry moves only when its rows are settled");
-            *stay = Stay { node, rows: 0, open: 0 };
+            *stay = Stay { node, rows: 0, open: 0, held: false };
         }
         stay.rows += 1;
         stay.open += 1;
+    }
+
+    /// Where the rows of `aircraft` enter.
+    pub(crate) fn node(&self, aircraft: usize) -> usize {
+        self.aircraft[aircraft].node
+    }
+
+    /// The node where rows of `aircraft` entered died with them. Order is promised per sending node: what it had passed on
+    /// and what would now enter elsewhere could meet at the owner in any order, so nothing enters until
+    /// [`release`](Self::release).
+    pub(crate) fn hold(&mut self, aircraft: usize) {
+        self.aircraft[aircraft].held = true;
+    }
+
+    /// The cluster has buried the node that died: nothing of it is under way any more.
+    pub(crate) fn release(&mut self) {
+        self.aircraft.iter_mut().for_each(|stay| stay.held = false);
     }
 
     /// The fate of a row of `aircraft` is known.
@@ -190,6 +212,17 @@ mod tests {
         let status = NodeStatus { reigning: true, ..NodeStatus::default() };
         let list = Candidate::list(&[(0, NodeStatus::default()), (1, status)], 3);
         assert_eq!(list.iter().map(|candidate| candidate.reigns).collect::<Vec<_>>(), [false, true]);
+    }
+
+    #[test]
+    fn nothing_enters_elsewhere_while_a_dead_nodes_rows_may_be_under_way() {
+        let mut entrances = Entrances::new(1, 3);
+        entrances.entered(0, 0);
+        entrances.settled(0);
+        entrances.hold(0);
+        assert_eq!(entrances.next(0, &[false, true, true]), Entry::Wait);
+        entrances.release();
+        assert_eq!(entrances.next(0, &[false, true, true]), Entry::At(1));
     }
 
     #[test]

@@ -51,13 +51,16 @@ impl<'a> Stream<'a> {
         let rows = self.table.rows.len();
         loop {
             self.changes.step(self.sent, cluster, progress);
+            if !self.changes.recovering() {
+                self.entrances.release();
+            }
             self.send(cluster);
             if self.accounts.settled() == rows && self.changes.done() {
                 break;
             }
             for answer in cluster.hear(TICK).await {
                 last_progress = Instant::now();
-                self.take(answer);
+                self.take(answer, cluster);
             }
             if last_progress.elapsed() > STALL_LIMIT {
                 self.give_up(cluster);
@@ -88,11 +91,15 @@ impl<'a> Stream<'a> {
         }
     }
 
-    fn take(&mut self, answer: Answer) {
+    fn take(&mut self, answer: Answer, cluster: &Cluster) {
         if let Answer::Fate(row, fate) = answer
             && self.accounts.settle(row, fate)
         {
-            self.entrances.settled(self.table.rows[row].aircraft);
+            let aircraft = self.table.rows[row].aircraft;
+            self.entrances.settled(aircraft);
+            if cluster.members[self.entrances.node(aircraft)].phase == Phase::Dead {
+                self.entrances.hold(aircraft);
+            }
         }
     }
 
