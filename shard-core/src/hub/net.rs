@@ -170,7 +170,13 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
             }
             state.take_control(&mut control);
             state.seal();
-            let batch = state.link.write(connection).map(|(first, batch)| (first, batch.clone()));
+            let acknowledged = state.link.acknowledged();
+            let batch = state.link.write(connection).map(|(first, batch)| {
+                // After a reconnect the peer may have the front of a batch already. Writing it again from its beginning
+                // could go on for ever, on connections that never live for a whole batch.
+                let known = (acknowledged + 1).saturating_sub(first);
+                (first + known, frame::skip(&batch.bytes, known), batch.clone())
+            });
             let order = state.link.expire(clock::now());
             (batch, order, state.link.deadline())
         };
@@ -185,10 +191,10 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
         if !control.is_empty() {
             broken = writer.write_all(&control).await.is_err();
         }
-        if let (false, Some((first, batch))) = (broken, &batch) {
+        if let (false, Some((first, from, batch))) = (broken, &batch) {
             head.clear();
             frame::write_batch(&mut head, *first);
-            broken = writer.write_all(&head).await.is_err() || writer.write_all(&batch.bytes).await.is_err();
+            broken = writer.write_all(&head).await.is_err() || writer.write_all(&batch.bytes[*from..]).await.is_err();
         }
         if idle {
             let span = deadline.since(clock::now()).max(Duration::from_millis(1));

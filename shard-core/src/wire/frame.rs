@@ -21,7 +21,7 @@ mod tests;
 
 pub use decoder::{Decoder, Frame};
 pub use encode::{
-    write_ack, write_batch, write_control, write_hello, write_message, write_ping, write_refused, write_welcome,
+    skip, write_ack, write_batch, write_control, write_hello, write_message, write_ping, write_refused, write_welcome,
 };
 
 use core::fmt;

@@ -65,6 +65,17 @@ pub fn write_message(out: &mut Vec<u8>, fill: impl FnOnce(&mut Vec<u8>)) -> usiz
     write(out, Kind::Message, fill)
 }
 
+/// Where frame number `count` begins in `frames`, which this module wrote: how much to leave out so as to leave out so many.
+#[must_use]
+pub fn skip(frames: &[u8], count: u64) -> usize {
+    let mut at = 0;
+    for _ in 0..count {
+        let Some(Ok(length)) = frames.get(at..at + 4).map(<[u8; 4]>::try_from) else { break };
+        at += 4 + u32::from_le_bytes(length) as usize;
+    }
+    at.min(frames.len())
+}
+
 /// Appends an acknowledgement of all messages up to `upto`.
 pub fn write_ack(out: &mut Vec<u8>, upto: u64) -> usize {
     write(out, Kind::Ack, |out| out.extend_from_slice(&upto.to_le_bytes()))

@@ -214,3 +214,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn frames_are_skipped_whole() {
+    let mut bytes = Vec::new();
+    let ends: Vec<usize> = (0..4_usize)
+        .map(|length| {
+            write_message(&mut bytes, |out| out.extend_from_slice(&vec![7; length * 3]));
+            bytes.len()
+        })
+        .collect();
+    assert_eq!(skip(&bytes, 0), 0);
+    assert_eq!((1..=4).map(|count| skip(&bytes, count)).collect::<Vec<_>>(), ends);
+    assert_eq!(skip(&bytes, 9), bytes.len());
+}

@@ -122,6 +122,13 @@ impl<U: Unit> LinkSender<U> {
         self.connection().is_none() && self.pause > self.config.dial_first * 2
     }
 
+    /// The last frame that the peer has, which may lie in the middle of a unit: what is before it in the unit that
+    /// [`write`](Self::write) hands out need not be written again.
+    #[must_use]
+    pub fn acknowledged(&self) -> u64 {
+        self.acked
+    }
+
     /// Whether everything pushed has been acknowledged.
     #[must_use]
     pub fn is_empty(&self) -> bool {
