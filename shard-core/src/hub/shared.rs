@@ -102,6 +102,8 @@ pub(super) trait Door: Send + Sync {
     fn order(&self, shard: ShardId, order: Order);
     /// An order for every lane.
     fn all(&self, order: Order);
+    /// Whether all that callers said has found its place in a lane.
+    fn is_quiet(&self) -> bool;
     /// Every caller is refused from now on.
     fn close(&self, reason: Reason);
 }
@@ -224,7 +226,11 @@ impl Shared {
     /// Whether nothing keeps the node from leaving: it owns nothing, keeps no mail of its callers, and everything that it
     /// said is acknowledged.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.kept() == 0
+        // The doors first: what left an inbox before this look is counted as kept by the next.
+        let mut quiet = true;
+        self.each_door(|door| quiet &= door.is_quiet());
+        quiet
+            && self.kept() == 0
             && lock(&self.standing).shards.values().all(|owned| *owned == 0)
             && self.peers.all().iter().all(|peer| !lock(&peer.state).has_bulk())
     }
