@@ -131,8 +131,10 @@ pub(super) struct Standing {
     pub(super) left: bool,
     /// Types the cluster counts otherwise: (ours, the cluster's).
     pub(super) refused: BTreeMap<Kind, (u32, u32)>,
-    /// The session has confirmed the node's report of its types.
+    /// The coordinator holds the node's report of all its types.
     pub(super) confirmed: bool,
+    /// How many types were registered on this node, known to control or not yet.
+    pub(super) registered: usize,
     /// Owned shards per type.
     pub(super) shards: BTreeMap<Kind, usize>,
     pub(super) waiting: Vec<Waker>,
