@@ -20,6 +20,7 @@ use crate::time::Instant;
 pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: Node) {
     let mut outputs: Vec<Output> = Vec::new();
     let mut batch = Vec::new();
+    let mut registered = 0;
     loop {
         mem::swap(&mut *lock(&shared.control), &mut batch);
         let now = clock::now();
@@ -29,6 +30,7 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
                 ToControl::Input(input) => node.handle(now, input, &mut outputs),
                 ToControl::Register { kind, lanes, strategy } => {
                     node.register(now, kind, lanes, strategy, &mut outputs);
+                    registered += 1;
                 }
                 ToControl::Stop => stop = true,
             }
@@ -42,7 +44,7 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
                 Obeyed::Left => left = true,
             }
         }
-        look(&shared, &node, now);
+        look(&shared, &node, registered, now);
         if again {
             shared.input(Input::Wall(clock::wall_millis()));
         }
@@ -116,28 +118,29 @@ fn obey(shared: &Arc<Shared>, output: Output) -> Obeyed {
     Obeyed::Done
 }
 
-/// Publishes what others may ask about the node.
-fn look(shared: &Shared, node: &Node, now: Instant) {
+/// Publishes what others may ask about the node, which knows of `registered` types.
+fn look(shared: &Shared, node: &Node, registered: usize, now: Instant) {
     let live = node.session().is_live(now);
     let term = node.term();
     let reigning = node.election().reigning(now).is_some();
-    let confirmed = node.session().is_confirmed();
     let directory = node.directory();
-    let changed = {
+    let (changed, confirmed) = {
         let standing = lock(&shared.standing);
-        standing.live != live
+        let confirmed = node.session().is_confirmed() && registered == standing.registered;
+        let changed = standing.live != live
             || standing.term != term
             || standing.reigning != reigning
             || standing.confirmed != confirmed
             || standing.nodes.len() != directory.nodes.len()
-            || !standing.nodes.iter().zip(&directory.nodes).all(|(known, entry)| *known == entry.node)
+            || !standing.nodes.iter().zip(&directory.nodes).all(|(known, entry)| *known == entry.node);
+        (changed, confirmed)
     };
     if changed {
         shared.stand(|standing| {
             standing.live = live;
             standing.term = term;
             standing.reigning = reigning;
-            standing.confirmed = confirmed;
+            standing.confirmed = confirmed && registered == standing.registered;
             standing.nodes = directory.nodes.iter().map(|entry| entry.node).collect();
         });
     }

@@ -3,6 +3,7 @@
 use std::boxed::Box;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::{String, ToString};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -123,8 +124,13 @@ where
             }
             Poll::Ready(end) => {
                 if let Work::Turn(mut place) = work {
-                    place.set(None);
-                    self.keep_place(place);
+                    if matches!(end, Return::Turned(_)) {
+                        place.set(None);
+                        self.keep_place(place);
+                    } else {
+                        // What a panic left behind is dropped here, and may panic again.
+                        let _ = catch_unwind(AssertUnwindSafe(move || drop(place)));
+                    }
                 }
                 match end {
                     Return::Turned(cell) => self.turned(slot, cell),
@@ -151,11 +157,12 @@ where
         self.cells[slot.index as usize].1 = Seat::Empty;
         match end {
             Return::Turned(cell) => {
-                let next = match self.turned(slot, cell) {
-                    Ran::Wants(next) => next,
-                    Ran::Stays | Ran::Waits => Next::Stay,
-                };
-                self.owed.push_back(Owed::Finished(slot, next));
+                match self.turned(slot, cell) {
+                    Ran::Wants(next) => self.owed.push_back(Owed::Finished(slot, next)),
+                    Ran::Stays => self.owed.push_back(Owed::Finished(slot, Next::Stay)),
+                    // It asked for a restart: its last hook runs, and the end of that is what the lane hears.
+                    Ran::Waits => {}
+                }
             }
             Return::Hooked(end) => self.hooked(slot, end),
             Return::Panicked(panic) => {
@@ -270,6 +277,12 @@ where
         }
     }
 
+    /// Drops an entity that runs nothing. Its destructor is the user's: a panic in it must not take the lane down.
+    fn throw_away(&mut self, slot: Slot) {
+        let cell = self.take(slot);
+        let _ = catch_unwind(AssertUnwindSafe(move || drop(cell)));
+    }
+
     fn put(&mut self, slot: Slot, place: Seat<E>) {
         let at = slot.index as usize;
         while self.cells.len() <= at {
@@ -344,10 +357,12 @@ where
     }
 
     fn cancel(&mut self, slot: Slot) {
+        // Slots are used again: what one life wanted handled last is not for the next.
+        self.lasts.remove(&slot.index);
         match self.cells.get(slot.index as usize) {
             Some((generation, Seat::Away(leash))) if *generation == slot.generation => leash.cancel(),
             _ => {
-                drop(self.take(slot));
+                self.throw_away(slot);
                 self.owed.push_back(Owed::Stopped(slot));
             }
         }
@@ -355,7 +370,7 @@ where
 
     fn discard(&mut self, slot: Slot) {
         self.lasts.remove(&slot.index);
-        drop(self.take(slot));
+        self.throw_away(slot);
     }
 
     fn weigh(&mut self, message: &E::Message) -> Result<u32, Reason> {

@@ -211,6 +211,11 @@ impl<R: Runtime> Node<R> {
         })?;
         let strategy = options.strategy.take().unwrap_or_else(|| Box::new(LeastShard::default()));
         let kind = KindReport { kind, shards: shards.get(), hosts };
+        // Before control hears of it: whoever waits for `joined` from now on waits for this type too.
+        self.shared.stand(|standing| {
+            standing.registered += 1;
+            standing.confirmed = false;
+        });
         self.shared.tell_control(ToControl::Register { kind, lanes, strategy });
         Ok((region, entities))
     }

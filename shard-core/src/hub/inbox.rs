@@ -81,6 +81,8 @@ struct Inbox<M> {
     waiting: Waiting<M>,
     loads: Vec<Load>,
     callers: Vec<Waker>,
+    /// The lane has not come back since it last took messages of callers.
+    at_work: bool,
     /// Why nothing is taken any more.
     closed: Option<Reason>,
 }
@@ -112,6 +114,7 @@ impl<M> LaneDoor<M> {
             waiting: Waiting::default(),
             loads: std::vec![Load::default(); shards],
             callers: Vec::new(),
+            at_work: false,
             closed: None,
         };
         Self { inbox: Mutex::new(inbox), bell: Bell::default(), bounds }
@@ -169,8 +172,21 @@ impl<M> LaneDoor<M> {
 
     /// Takes all that waits, giving `empty` (with its buffers) in exchange.
     pub(super) fn swap(&self, empty: &mut Waiting<M>) {
-        let mut inbox = self.lock();
-        std::mem::swap(&mut inbox.waiting, empty);
+        let callers = {
+            let mut inbox = self.lock();
+            std::mem::swap(&mut inbox.waiting, empty);
+            inbox.at_work = !empty.tells.is_empty();
+            // Those who waited for room in the inbox itself: what is taken out may never touch a shard's load.
+            if empty.tells.len() >= self.bounds.lane { std::mem::take(&mut inbox.callers) } else { Vec::new() }
+        };
+        callers.into_iter().for_each(Waker::wake);
+    }
+
+    /// Whether every caller's message has reached its entity's mailbox or its shard's stream, and
+    /// [`publish`](Self::publish) has said so.
+    pub(super) fn is_quiet(&self) -> bool {
+        let inbox = self.lock();
+        inbox.waiting.tells.is_empty() && !inbox.at_work
     }
 
     /// Takes what must not wait behind mail.
@@ -220,5 +236,48 @@ impl<M> Inbox<M> {
             return Some(Reason::Full(Bound::Link));
         }
         (load.kept >= bounds.shard).then_some(Reason::Full(Bound::Shard))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    struct Count(AtomicUsize);
+    impl std::task::Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn item(message: u8) -> TellItem<u8> {
+        TellItem { id: EntityId::from("a"), hash: 1, shard: ShardId(0), message, deadline: None }
+    }
+
+    #[test]
+    fn who_waits_for_a_full_inbox_is_woken_when_the_lane_takes_it() {
+        let door = LaneDoor::new(1, Bounds { lane: 2, shard: 9 });
+        let count = Arc::new(Count(AtomicUsize::new(0)));
+        let waker = Waker::from(Arc::clone(&count));
+        assert!(door.tell(0, item(1)).is_ok() && door.tell(0, item(2)).is_ok());
+        assert_eq!(door.tell(0, item(3)), Err((3, Reason::Full(Bound::Lane))));
+        assert!(!door.has_room(0, &waker));
+        door.swap(&mut Waiting::default());
+        assert_eq!(count.0.load(Ordering::Relaxed), 1, "nothing else may ever wake it");
+        assert!(door.has_room(0, &waker));
+    }
+
+    #[test]
+    fn a_door_is_quiet_once_the_lane_has_come_back() {
+        let door = LaneDoor::new(1, Bounds { lane: 2, shard: 9 });
+        assert!(door.is_quiet());
+        assert!(door.tell(0, item(1)).is_ok());
+        assert!(!door.is_quiet());
+        door.swap(&mut Waiting::default());
+        assert!(!door.is_quiet(), "taken, not worked off");
+        door.swap(&mut Waiting::default());
+        assert!(door.is_quiet());
     }
 }

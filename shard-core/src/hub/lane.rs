@@ -292,15 +292,19 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         }
     }
 
-    /// The node stops: whatever is kept here gets its last fate, and whatever still comes is refused.
+    /// The node stops: whatever runs is dropped, whatever is kept gets its last fate, and whatever still comes is refused.
     fn abandon(&mut self, door: &LaneDoor<M>) {
+        // The door first: what comes in after the last look behind it would lie there for ever.
+        door.close(Reason::Stopping);
         self.core.abandon(self.now, &mut self.host);
         self.settle();
         let mut rest = Waiting::default();
         door.swap(&mut rest);
+        count(&self.host.out().shared.tallies.told, rest.tells.len() as u64);
         for item in rest.tells {
             self.host.undelivered(&item.id, item.message, Fate::NotRun(Reason::Stopping));
         }
+        self.host.out().settle_counts();
     }
 
     /// Before every handler: has the session ended? Every 16 handlers: what time is it?

@@ -108,6 +108,10 @@ impl<M: Wire> Door for Region<M> {
         }
     }
 
+    fn is_quiet(&self) -> bool {
+        self.lanes.iter().all(LaneDoor::is_quiet)
+    }
+
     fn close(&self, reason: Reason) {
         for lane in &self.lanes {
             lane.close(reason);

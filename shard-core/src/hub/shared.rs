@@ -102,6 +102,8 @@ pub(super) trait Door: Send + Sync {
     fn order(&self, shard: ShardId, order: Order);
     /// An order for every lane.
     fn all(&self, order: Order);
+    /// Whether all that callers said has found its place in a lane.
+    fn is_quiet(&self) -> bool;
     /// Every caller is refused from now on.
     fn close(&self, reason: Reason);
 }
@@ -129,8 +131,10 @@ pub(super) struct Standing {
     pub(super) left: bool,
     /// Types the cluster counts otherwise: (ours, the cluster's).
     pub(super) refused: BTreeMap<Kind, (u32, u32)>,
-    /// The session has confirmed the node's report of its types.
+    /// The coordinator holds the node's report of all its types.
     pub(super) confirmed: bool,
+    /// How many types were registered on this node, known to control or not yet.
+    pub(super) registered: usize,
     /// Owned shards per type.
     pub(super) shards: BTreeMap<Kind, usize>,
     pub(super) waiting: Vec<Waker>,
@@ -224,7 +228,11 @@ impl Shared {
     /// Whether nothing keeps the node from leaving: it owns nothing, keeps no mail of its callers, and everything that it
     /// said is acknowledged.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.kept() == 0
+        // The doors first: what left an inbox before this look is counted as kept by the next.
+        let mut quiet = true;
+        self.each_door(|door| quiet &= door.is_quiet());
+        quiet
+            && self.kept() == 0
             && lock(&self.standing).shards.values().all(|owned| *owned == 0)
             && self.peers.all().iter().all(|peer| !lock(&peer.state).has_bulk())
     }

@@ -187,9 +187,19 @@ impl<M> Lane<M> {
         }
     }
 
-    /// The host is about to end: every message that is kept gets its last fate.
+    /// The host is about to end: whatever runs is dropped, and every message of this node's callers that no handler took
+    /// gets its last fate.
     pub fn abandon(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
+        self.live_until = Instant::ZERO;
+        self.halting = true;
         for at in 0..self.shards.len() {
+            for slot in self.residents.of_shard(self.global(at)) {
+                host.cancel(slot);
+                self.bury(slot, host);
+            }
+            for mail in mem::take(&mut self.shards[at].returned) {
+                host.undelivered(&mail.entity, mail.body, Fate::NotRun(Reason::Stopping));
+            }
             if let Some(outgoing) = &mut self.shards[at].outgoing {
                 let mut outputs = mem::take(&mut self.scratch);
                 outgoing.abandon(&mut outputs);
