@@ -146,8 +146,8 @@ impl<M> LaneDoor<M> {
         !full
     }
 
-    /// Takes a message of another process's stream. False: far more wait than all streams' windows allow, so the sender
-    /// does not keep the protocol.
+    /// Takes a message of another process's stream. False: it can hold no more. The reader then drops the connection, and
+    /// the sender's link sends it again, which slows down who is too fast and loses nothing.
     pub(super) fn arrive(&self, item: ArrivalItem<M>) -> bool {
         {
             let mut inbox = self.lock();

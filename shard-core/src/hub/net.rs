@@ -137,8 +137,13 @@ fn welcomed(shared: &Arc<Shared>, peer: &Arc<Peer>, connection: u64, welcome: We
             state.pair_over();
         }
         let other = state.met(welcome.node);
+        let gone = gone.map(|gone| gone.old);
+        for node in gone.into_iter().chain(other).filter(|node| *node != welcome.node) {
+            state.is_over(node);
+        }
+        peer.measure(&state);
         let up = std::mem::replace(&mut state.doubtful, false);
-        (gone.map(|gone| gone.old), other, up)
+        (gone, other, up)
     };
     // Frames to a life that is over may have run or not; the streams know which were sent.
     for node in gone.into_iter().chain(other) {
@@ -278,9 +283,9 @@ pub(super) async fn accept<R: Runtime>(shared: Arc<Shared>, runtime: R, listener
             let greeted = inbound.greet().await;
             strangers.fetch_sub(1, Ordering::AcqRel);
             let why = match greeted {
-                Ok((peer, from, connection)) => {
-                    let why = inbound.listen(&peer, from, connection).await;
-                    lock(&peer.receiver).disconnected(connection);
+                Ok(guest) => {
+                    let why = inbound.listen(&guest).await;
+                    lock(&guest.peer.receiver).disconnected(guest.connection);
                     why
                 }
                 Err(why) => Some(why),
@@ -297,6 +302,15 @@ fn refused(shared: &Shared, address: String, why: String) {
     shared.emit(Event::PeerRefused { address, why });
 }
 
+/// Who introduced itself on an accepted connection. Its address counts once it is confirmed: a `Hello` may be read long
+/// after its process died.
+struct Guest {
+    peer: Arc<Peer>,
+    from: NodeKey,
+    address: String,
+    connection: u64,
+}
+
 /// One accepted connection.
 struct Inbound<R: Runtime> {
     shared: Arc<Shared>,
@@ -308,14 +322,14 @@ struct Inbound<R: Runtime> {
 
 impl<R: Runtime> Inbound<R> {
     /// The handshake, in bounded time and memory.
-    async fn greet(&mut self) -> Result<(Arc<Peer>, NodeKey, u64), String> {
+    async fn greet(&mut self) -> Result<Guest, String> {
         let runtime = self.runtime.clone();
         timeout(&runtime, HANDSHAKE, self.shake_hands())
             .await
             .unwrap_or_else(|| Err("did not introduce itself in time".to_string()))
     }
 
-    async fn shake_hands(&mut self) -> Result<(Arc<Peer>, NodeKey, u64), String> {
+    async fn shake_hands(&mut self) -> Result<Guest, String> {
         match self.introduction().await {
             Ok(hello) => self.admit(hello).await,
             Err(why) => Err(self.refuse(why).await),
@@ -345,7 +359,7 @@ impl<R: Runtime> Inbound<R> {
         why
     }
 
-    async fn admit(&mut self, hello: Hello) -> Result<(Arc<Peer>, NodeKey, u64), String> {
+    async fn admit(&mut self, hello: Hello) -> Result<Guest, String> {
         let connection = self.shared.peers.next_connection();
         let mut bytes = Vec::new();
         let identity = &self.shared.peers.identity;
@@ -359,17 +373,18 @@ impl<R: Runtime> Inbound<R> {
                 frame::write_welcome(&mut bytes, &welcome);
                 self.decoder.open();
                 self.writer.write_all(&bytes).await.map_err(|error| error.to_string())?;
-                self.shared.peers.reach(hello.from.id, &hello.address);
-                Ok((peer, hello.from, connection))
+                Ok(Guest { peer, from: hello.from, address: hello.address, connection })
             }
             Err(refusal) => Err(self.refuse(refusal.to_string()).await),
         }
     }
 
     /// Reads frames until the connection ends; `Some(why)` if the peer is at fault.
-    async fn listen(&mut self, peer: &Arc<Peer>, from: NodeKey, connection: u64) -> Option<String> {
+    async fn listen(&mut self, guest: &Guest) -> Option<String> {
+        let Guest { peer, connection, .. } = guest;
+        let connection = *connection;
         loop {
-            match self.read_all(peer, from, connection) {
+            match self.read_all(guest) {
                 Ok(true) => {}
                 Ok(false) => return None,
                 Err(why) => return Some(why),
@@ -400,8 +415,9 @@ impl<R: Runtime> Inbound<R> {
     }
 
     /// Works off what the decoder holds. `Ok(false)`: the connection is of no use any more.
-    fn read_all(&mut self, peer: &Arc<Peer>, from: NodeKey, connection: u64) -> Result<bool, String> {
-        let now = clock::now();
+    fn read_all(&mut self, guest: &Guest) -> Result<bool, String> {
+        let Guest { peer, from, address, connection } = guest;
+        let (from, connection, now) = (*from, *connection, clock::now());
         let mut receiver = lock(&peer.receiver);
         let mut bulk = false;
         while let Some(frame) = self.decoder.next_frame().map_err(|error| error.to_string())? {
@@ -409,11 +425,13 @@ impl<R: Runtime> Inbound<R> {
                 Confirmed::Already => {}
                 Confirmed::Stale => return Ok(false),
                 Confirmed::Opened { gone, .. } => {
-                    let address = lock(&peer.state).address.clone().unwrap_or_default();
                     if let Some(gone) = gone {
-                        self.shared.peer_gone(gone);
+                        // Our own link is over as well. Left to itself it would notice at its next handshake, which may
+                        // never come: what the coordinator says to the new life is not for the old one's link.
+                        self.shared.end_life(peer, gone);
                     }
-                    self.shared.input(node::Input::Met { node: from, address });
+                    self.shared.peers.reach(from.id, address);
+                    self.shared.input(node::Input::Met { node: from, address: address.clone() });
                 }
             }
             match frame {
@@ -426,11 +444,13 @@ impl<R: Runtime> Inbound<R> {
                 }
                 Frame::Message { seq, bytes } => {
                     bulk = true;
+                    // Before the link counts it as here: else it would be lost in silence with the connection.
+                    let message = codec::decode(bytes).map_err(|error| error.to_string())?;
                     match receiver.frame(now, connection, seq) {
                         Arrival::Deliver => {
-                            let message = codec::decode(bytes).map_err(|error| error.to_string())?;
                             if !deliver(&self.shared, from, message) {
-                                return Err("sends more than its streams' windows allow".to_string());
+                                receiver.give_back(seq);
+                                return Err("more messages wait for a lane than it may hold".to_string());
                             }
                         }
                         Arrival::Duplicate => {}
@@ -451,7 +471,7 @@ impl<R: Runtime> Inbound<R> {
     }
 }
 
-/// Hands a stream message to the lane it concerns. False: the sender does not keep to its windows.
+/// Hands a stream message to the lane it concerns. False: the lane can hold no more.
 fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) -> bool {
     let key = message.key();
     let shard = key.shard;

@@ -24,6 +24,8 @@ use crate::wire::{Control, ReplyFate, Stream, codec, frame};
 pub(super) const BODY_MAX: u32 = 1 << 20;
 /// Bulk is handed to the socket in pieces of about this size, so that a control frame waits behind one at most.
 const BATCH_BYTES: usize = 64 * 1024;
+/// Lives of one node that are remembered as over.
+const OVER_MAX: usize = 8;
 /// Control frames that wait for a connection; more are lost, as datagrams may be.
 const CONTROL_BYTES: usize = 256 * 1024;
 
@@ -67,6 +69,8 @@ pub(super) struct PeerState {
     open: OpenBatch,
     /// Bulk for a life of the node that the link has not met yet.
     next: Option<(NodeKey, OpenBatch)>,
+    /// Lives of the node that are over, the latest ones: a late answer to one of them is for nobody.
+    over: VecDeque<NodeKey>,
     control: Vec<u8>,
     /// Lanes were told that the node is hard to reach.
     pub(super) doubtful: bool,
@@ -132,6 +136,7 @@ impl Peers {
                     address: None,
                     open: OpenBatch::default(),
                     next: None,
+                    over: VecDeque::new(),
                     control: Vec::new(),
                     doubtful: false,
                     started: false,
@@ -170,7 +175,7 @@ impl Peers {
         {
             let mut state = lock(&peer.state);
             if let crate::node::Peer::Key(key) = to
-                && !state.link.aim(key)
+                && ((state.link.peer() != Some(key) && state.over.contains(&key)) || !state.link.aim(key))
             {
                 return; // for another life than the one the link is to
             }
@@ -220,6 +225,11 @@ impl Peer {
         held < LINK_BYTES / 2 && self.open_to.load(Ordering::SeqCst) != 0 && self.owed.swap(false, Ordering::SeqCst)
     }
 
+    /// After the link let go of what it held.
+    pub(super) fn measure(&self, state: &PeerState) {
+        self.full.store(state.held() >= LINK_BYTES, Ordering::SeqCst);
+    }
+
     /// The present connection leads to that process. Says whether somebody waited for it.
     pub(super) fn opened(&self, node: NodeKey) -> bool {
         self.open_to.store(node.incarnation.0, Ordering::SeqCst);
@@ -253,6 +263,9 @@ const LINK_BYTES: usize = 4 << 20;
 
 impl PeerState {
     fn bulk(&mut self, to: NodeKey, encode: impl FnOnce(&mut Vec<u8>)) {
+        if self.over.contains(&to) {
+            return;
+        }
         if self.link.aim(to) {
             frame::write_message(&mut self.open.bytes, encode);
             self.open.frames += 1;
@@ -315,10 +328,16 @@ impl PeerState {
 
     /// The handshake said who lives there: what waited for that life goes out; what waited for another is returned.
     pub(super) fn met(&mut self, node: NodeKey) -> Option<NodeKey> {
-        let (key, mut batch) = self.next.take()?;
+        let (key, batch) = self.next.take()?;
         if key != node {
             return Some(key);
         }
+        self.put(batch);
+        None
+    }
+
+    /// Puts what waited for the life that the link is to behind all that is on it.
+    fn put(&mut self, mut batch: OpenBatch) {
         self.seal();
         for sealed in std::mem::take(&mut batch.sealed) {
             self.link.answer(sealed);
@@ -326,12 +345,43 @@ impl PeerState {
         if let Some(sealed) = batch.seal(Vec::new()) {
             self.link.answer(sealed);
         }
-        None
     }
 
-    /// The pair is over: what was written for the old life is nobody's.
+    /// The pair is over: what was written for the old life is nobody's. Control frames least of all: numbers start over
+    /// with a restart, so the new life might take an old one's ack for its own.
     pub(super) fn pair_over(&mut self) {
         self.open = OpenBatch::default();
+        self.forget_control();
+    }
+
+    /// Nothing is written for that life of the node any more.
+    pub(super) fn is_over(&mut self, node: NodeKey) {
+        if !self.over.contains(&node) {
+            if self.over.len() == OVER_MAX {
+                self.over.pop_front();
+            }
+            self.over.push_back(node);
+        }
+        if self.next.as_ref().is_some_and(|(key, _)| *key == node) {
+            self.next = None;
+        }
+    }
+
+    /// That life is over, as its successor or the coordinator says. True if the link was to it: it is free for the next.
+    fn end(&mut self, node: NodeKey) -> bool {
+        self.is_over(node);
+        let gone: Option<PeerGone<Batch>> = self.link.gone(super::clock::now(), node);
+        if gone.is_none() {
+            return false;
+        }
+        self.pair_over();
+        // What waits for the next life goes first: whatever is said from now on comes behind it.
+        if let Some((next, batch)) = self.next.take()
+            && self.link.aim(next)
+        {
+            self.put(batch);
+        }
+        true
     }
 
     /// Keeps the buffer of an acknowledged batch.
@@ -365,16 +415,19 @@ impl Shared {
     /// The coordinator says that the process is gone for good: its link is over.
     pub(super) fn end_peer(&self, node: NodeKey) {
         let peer = self.peers.of(node.id);
+        lock(&peer.receiver).gone(node);
+        self.end_life(&peer, node);
+    }
+
+    /// That life of the node is over: nothing goes to it any more, and what went is in doubt.
+    pub(super) fn end_life(&self, peer: &Peer, node: NodeKey) {
         {
             let mut state = lock(&peer.state);
-            let gone: Option<PeerGone<Batch>> = state.link.gone(super::clock::now(), node);
-            if gone.is_some() {
-                state.pair_over();
-                state.forget_control();
+            if state.end(node) {
                 peer.closed();
+                peer.measure(&state);
             }
         }
-        lock(&peer.receiver).gone(node);
         peer.bell.ring();
         self.peer_gone(node);
     }
@@ -398,5 +451,80 @@ impl ReplyPath for Answering {
         };
         let peer = self.shared.peers.of(self.to.id);
         peer.bulk(self.to, |out| codec::encode(out, &Stream::Reply { key, seq, fate }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::Incarnation;
+    use crate::time::Instant;
+    use crate::wire::link::{PROTOCOL, Welcome};
+    use std::string::ToString;
+
+    const ONE: NodeKey = NodeKey { id: NodeId(2), incarnation: Incarnation(1) };
+    const TWO: NodeKey = NodeKey { id: NodeId(2), incarnation: Incarnation(2) };
+
+    fn peers() -> Peers {
+        let node = NodeKey { id: NodeId(1), incarnation: Incarnation(1) };
+        let identity = Identity { cluster: "test".to_string(), protocol: PROTOCOL, node, address: String::new() };
+        Peers::new(identity, LinkConfig::default())
+    }
+
+    fn say(peer: &Peer, to: NodeKey, what: u8) {
+        peer.bulk(to, |out| out.push(what));
+    }
+
+    /// The last byte of each frame that would be written to `node` now.
+    fn heard(peer: &Peer, node: NodeKey) -> Vec<u8> {
+        let mut state = lock(&peer.state);
+        assert!(state.link.connected(Instant::ZERO, 9, Welcome { node, expected: 1 }).is_ok());
+        state.seal();
+        let mut bytes = Vec::new();
+        while let Some((_, batch)) = state.link.write(9) {
+            bytes.extend(batch.bytes.iter().copied());
+        }
+        let mut said = Vec::new();
+        let mut rest = &bytes[..];
+        while let Some((head, _)) = rest.split_first_chunk::<4>() {
+            let end = 4 + u32::from_le_bytes(*head) as usize;
+            said.extend(rest[..end].last().copied());
+            rest = &rest[end..];
+        }
+        said
+    }
+
+    #[test]
+    fn what_waits_for_the_next_life_goes_before_what_is_said_to_it_later() {
+        let peer = peers().of(ONE.id);
+        say(&peer, ONE, 1);
+        say(&peer, TWO, 2);
+        assert!(lock(&peer.state).end(ONE));
+        say(&peer, TWO, 3);
+        assert_eq!(heard(&peer, TWO), [2, 3]);
+    }
+
+    #[test]
+    fn a_late_answer_to_a_life_that_is_over_waits_for_nobody() {
+        let peer = peers().of(ONE.id);
+        say(&peer, ONE, 1);
+        assert!(lock(&peer.state).end(ONE));
+        say(&peer, ONE, 2);
+        assert!(!lock(&peer.state).has_work(), "nobody would ever take it, and no node could leave");
+        say(&peer, TWO, 3);
+        say(&peer, ONE, 4);
+        assert_eq!(heard(&peer, TWO), [3]);
+    }
+
+    #[test]
+    fn control_frames_for_one_life_are_not_read_by_the_next() {
+        let peers = peers();
+        let peer = peers.of(ONE.id);
+        peers.control(crate::node::Peer::Key(ONE), &Control::WhoReigns);
+        assert!(lock(&peer.state).has_work());
+        assert!(lock(&peer.state).end(ONE));
+        assert!(!lock(&peer.state).has_work());
+        peers.control(crate::node::Peer::Key(TWO), &Control::WhoReigns);
+        assert!(lock(&peer.state).has_work(), "the link is free for the next life");
     }
 }

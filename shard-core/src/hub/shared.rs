@@ -94,7 +94,7 @@ pub(super) enum ToControl {
 pub(super) trait Door: Send + Sync {
     /// The type's name.
     fn name(&self) -> &'static str;
-    /// A message came for an entity of it. False: too many wait; the sender does not keep to its windows.
+    /// A message came for an entity of it. False: its lane can hold no more.
     fn data(&self, from: NodeKey, data: DataFrame<'_>) -> bool;
     /// An owner said something about messages of this node.
     fn receipt(&self, shard: ShardId, item: super::inbox::ReceiptItem);

@@ -162,6 +162,14 @@ impl LinkReceiver {
         Arrival::Deliver
     }
 
+    /// The frame `seq` that was just to be delivered could not be kept: it is to come again. The host closes the connection.
+    pub fn give_back(&mut self, seq: u64) {
+        if seq + 1 == self.expected {
+            self.expected = seq;
+            (self.line, self.ack_at) = (None, None);
+        }
+    }
+
     /// A `Ping` was read on `connection`: an ack is due at once.
     pub fn ping(&mut self, now: Instant, connection: u64) {
         if self.hear(now, connection) {

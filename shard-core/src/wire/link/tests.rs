@@ -305,3 +305,16 @@ fn a_process_declared_gone_is_not_let_in_again() {
     let next = receiver.hello(&identity(key(2, 1)), 3, &identity(key(1, 2)).hello(None));
     assert_eq!(next, Ok(Welcome { node: key(2, 1), expected: 1 }));
 }
+
+#[test]
+fn a_frame_that_could_not_be_kept_comes_again() {
+    let mut receiver = receiver(Rules::all());
+    assert_eq!(receiver.frame(at(1), 1, 1), Arrival::Deliver);
+    assert_eq!(receiver.frame(at(1), 1, 2), Arrival::Deliver);
+    receiver.give_back(2);
+    assert_eq!(receiver.connection(), None, "its host closes the connection");
+    let welcome = receiver.hello(&identity(key(2, 1)), 2, &identity(key(1, 1)).hello(None));
+    assert_eq!(welcome, Ok(Welcome { node: key(2, 1), expected: 2 }));
+    receiver.confirm(at(2), 2);
+    assert_eq!(receiver.frame(at(2), 2, 2), Arrival::Deliver);
+}
