@@ -13,12 +13,11 @@ use std::vec::Vec;
 
 use super::bell::Bell;
 use super::shared::{Shared, lock};
-use crate::entity::{AskFailure, ReplyPath};
-use crate::id::{NodeId, NodeKey, ShardKey};
+use crate::id::{NodeId, NodeKey};
 use crate::machine::Fixed;
 use crate::region::lane::Order;
 use crate::wire::link::{Identity, LinkConfig, LinkReceiver, LinkSender, PeerGone, Unit};
-use crate::wire::{Control, ReplyFate, Stream, codec, frame};
+use crate::wire::{Control, codec, frame};
 
 /// The longest body of a message or an answer.
 pub(super) const BODY_MAX: u32 = 1 << 20;
@@ -430,27 +429,6 @@ impl Shared {
         }
         peer.bell.ring();
         self.peer_gone(node);
-    }
-}
-
-/// The way back to a node that asked.
-pub(super) struct Answering {
-    pub(super) shared: Arc<Shared>,
-    pub(super) to: NodeKey,
-    pub(super) key: ShardKey,
-    pub(super) seq: u64,
-}
-
-impl ReplyPath for Answering {
-    fn answer(self: Box<Self>, body: Result<Vec<u8>, AskFailure>) {
-        let (key, seq) = (self.key, self.seq);
-        let fate = match &body {
-            Ok(bytes) if bytes.len() <= BODY_MAX as usize => ReplyFate::Answer((0, &bytes[..])),
-            // An answer that is too long, or that its own type cannot encode, is none.
-            Ok(_) | Err(_) => ReplyFate::Ended,
-        };
-        let peer = self.shared.peers.of(self.to.id);
-        peer.bulk(self.to, |out| codec::encode(out, &Stream::Reply { key, seq, fate }));
     }
 }
 
