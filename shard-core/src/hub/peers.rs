@@ -12,10 +12,9 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::vec::Vec;
 
 use super::bell::Bell;
-use super::shared::{Shared, lock};
+use super::shared::lock;
 use crate::id::{NodeId, NodeKey};
 use crate::machine::Fixed;
-use crate::region::lane::Order;
 use crate::wire::link::{Identity, LinkConfig, LinkReceiver, LinkSender, PeerGone, Unit};
 use crate::wire::{Control, codec, frame};
 
@@ -392,43 +391,6 @@ impl PeerState {
             bytes.clear();
             self.spare.push(bytes);
         }
-    }
-}
-
-impl Shared {
-    /// That process is over, as a handshake or the coordinator says.
-    pub(super) fn peer_gone(&self, node: NodeKey) {
-        self.each_door(|door| door.all(Order::PeerGone(node)));
-    }
-
-    /// The link to that process takes messages again.
-    pub(super) fn room(&self, node: NodeKey) {
-        self.each_door(|door| door.all(Order::Room(node)));
-    }
-
-    /// A link is hard to use, or usable again.
-    pub(super) fn link(&self, node: NodeKey, up: bool) {
-        self.each_door(|door| door.all(Order::Link { node, up }));
-    }
-
-    /// The coordinator says that the process is gone for good: its link is over.
-    pub(super) fn end_peer(&self, node: NodeKey) {
-        let peer = self.peers.of(node.id);
-        lock(&peer.receiver).gone(node);
-        self.end_life(&peer, node);
-    }
-
-    /// That life of the node is over: nothing goes to it any more, and what went is in doubt.
-    pub(super) fn end_life(&self, peer: &Peer, node: NodeKey) {
-        {
-            let mut state = lock(&peer.state);
-            if state.end(node) {
-                peer.closed();
-                peer.measure(&state);
-            }
-        }
-        peer.bell.ring();
-        self.peer_gone(node);
     }
 }
 
