@@ -366,7 +366,7 @@ impl PeerState {
     }
 
     /// That life is over, as its successor or the coordinator says. True if the link was to it: it is free for the next.
-    fn end(&mut self, node: NodeKey) -> bool {
+    pub(super) fn end(&mut self, node: NodeKey) -> bool {
         self.is_over(node);
         let gone: Option<PeerGone<Batch>> = self.link.gone(super::clock::now(), node);
         if gone.is_none() {
