@@ -13,6 +13,7 @@ use std::vec::Vec;
 use super::away::{Away, Back, HookEnd, Leash, Place, Return, Returns, Work, poll_work};
 use super::clock;
 use super::events::Event;
+use super::lane::CLOCK_EVERY;
 use super::outgate::Outgate;
 use super::shared::count;
 use crate::collections::EntityId;
@@ -76,6 +77,8 @@ pub(super) struct EntityHost<E: Entity, F, Mk> {
     /// Messages that entities want handled last.
     lasts: BTreeMap<u32, E::Message>,
     tenures: BTreeMap<ShardId, Arc<Tenure>>,
+    /// Handlers and hooks since the core's starts last had the clock read.
+    started: u32,
 }
 
 impl<E, F, Mk> EntityHost<E, F, Mk>
@@ -97,6 +100,7 @@ where
             cells: Vec::new(),
             lasts: BTreeMap::new(),
             tenures: BTreeMap::new(),
+            started: 0,
         }
     }
 
@@ -371,6 +375,16 @@ where
     fn discard(&mut self, slot: Slot) {
         self.lasts.remove(&slot.index);
         self.throw_away(slot);
+    }
+
+    fn may_start(&mut self) -> bool {
+        let until = self.out.shared.live_until();
+        self.started += 1;
+        if self.started >= CLOCK_EVERY || self.out.watch {
+            self.started = 0;
+            return clock::now() < until;
+        }
+        until > Instant::ZERO
     }
 
     fn weigh(&mut self, message: &E::Message) -> Result<u32, Reason> {

@@ -25,10 +25,10 @@ use crate::region::lane::{Arrival, Lane, LaneHost, Order, Tell};
 use crate::time::{Duration, Instant};
 
 /// The clock is read again after so many handlers.
-const CLOCK_EVERY: u32 = 16;
+pub(super) const CLOCK_EVERY: u32 = 16;
 /// So many messages at a stretch; then other tasks of the worker get a turn.
 const SLICE: usize = 256;
-/// After a run of handlers that took too long, so many clock readings are taken around single ones.
+/// After a run of handlers that took too long, the clock is read around each of so many.
 const WATCHED: u32 = 256;
 
 /// A sleep of the executor's.
@@ -272,12 +272,18 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
     fn settle(&mut self) {
         while let Some(owed) = self.host.owed() {
             match owed {
-                Owed::Started(slot, ready) => self.core.started(self.now, slot, ready, &mut self.host),
+                Owed::Started(slot, ready) => {
+                    self.tick();
+                    self.core.started(self.now, slot, ready, &mut self.host);
+                }
                 Owed::Finished(slot, next) => {
                     self.tick();
                     self.core.finished(self.now, slot, next, &mut self.host);
                 }
-                Owed::Stopped(slot) => self.core.stopped(self.now, slot, &mut self.host),
+                Owed::Stopped(slot) => {
+                    self.tick();
+                    self.core.stopped(self.now, slot, &mut self.host);
+                }
                 Owed::Schedule(slot, at, message) => {
                     if !self.core.schedule(self.now, slot, at.since(self.now), message) {
                         self.host.notice(Notice::BoundHit { what: "timers of a lane's entities" });
@@ -307,12 +313,13 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         self.host.out().settle_counts();
     }
 
-    /// Before every handler: has the session ended? Every 16 handlers: what time is it?
+    /// Before every handler: has the session ended? Every 16 handlers, or every one while they are slow: what time is it?
+    /// (Where one call into the core starts many, [`LaneHost::may_start`] does the same between them.)
     #[inline]
     fn tick(&mut self) {
         self.since_clock += 1;
         self.ran = true;
-        if self.since_clock >= CLOCK_EVERY {
+        if self.since_clock >= CLOCK_EVERY || self.suspicious > 0 {
             self.since_clock = 0;
             self.look_at_the_clock();
         } else if self.host.out().shared.live_until() != self.live_until {

@@ -161,7 +161,7 @@ fn welcomed(shared: &Arc<Shared>, peer: &Arc<Peer>, connection: u64, welcome: We
 /// Writes to a connection until it breaks, while a second task reads the acks.
 async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, line: Line<R>) {
     let Line { reader, mut writer, decoder, connection } = line;
-    runtime.spawn(read_acks::<R>(Arc::clone(shared), Arc::clone(peer), reader, decoder, connection));
+    runtime.spawn(read_acks(Arc::clone(shared), runtime.clone(), Arc::clone(peer), (reader, decoder), connection));
     let mut control = Vec::new();
     let mut head = Vec::new();
     frame::write_ping(&mut control);
@@ -194,12 +194,13 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
         }
         let idle = control.is_empty() && batch.is_none();
         if !control.is_empty() {
-            broken = writer.write_all(&control).await.is_err();
+            broken = !write(runtime, peer, connection, &mut writer, &control).await;
         }
         if let (false, Some((first, from, batch))) = (broken, &batch) {
             head.clear();
             frame::write_batch(&mut head, *first);
-            broken = writer.write_all(&head).await.is_err() || writer.write_all(&batch.bytes[*from..]).await.is_err();
+            broken = !write(runtime, peer, connection, &mut writer, &head).await
+                || !write(runtime, peer, connection, &mut writer, &batch.bytes[*from..]).await;
         }
         if idle {
             let span = deadline.since(clock::now()).max(Duration::from_millis(1));
@@ -211,12 +212,39 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
     peer.bell.ring();
 }
 
+/// Writes all of `bytes`, unless the peer falls silent meanwhile: one that does not read any more must not keep this task
+/// from dialling its next life. False: the connection is of no use any more.
+async fn write<R: Runtime>(
+    runtime: &R,
+    peer: &Peer,
+    connection: u64,
+    writer: &mut <R::Socket as Socket>::Writer,
+    bytes: &[u8],
+) -> bool {
+    let mut written = std::pin::pin!(writer.write_all(bytes));
+    loop {
+        match race(written.as_mut(), runtime.sleep(Duration::from_secs(1))).await {
+            Either::Left(result) => return result.is_ok(),
+            Either::Right(()) => {
+                let mut state = lock(&peer.state);
+                if state.link.connection() != Some(connection) {
+                    return false;
+                }
+                // A ping that is due would wait behind this; the bytes themselves are acknowledged as well.
+                if let Some(SenderOrder::Close { .. }) = state.link.expire(clock::now()) {
+                    return false;
+                }
+            }
+        }
+    }
+}
+
 /// Reads what the answering end of our own connection says: acks.
 async fn read_acks<R: Runtime>(
     shared: Arc<Shared>,
+    runtime: R,
     peer: Arc<Peer>,
-    mut reader: <R::Socket as Socket>::Reader,
-    mut decoder: Decoder,
+    (mut reader, mut decoder): (<R::Socket as Socket>::Reader, Decoder),
     connection: u64,
 ) {
     'reading: loop {
@@ -241,9 +269,10 @@ async fn read_acks<R: Runtime>(
                 shared.room(node);
             }
         }
-        match reader.read(decoder.spare()).await {
-            Ok(0) | Err(_) => break,
-            Ok(read) => decoder.filled(read),
+        // A living peer answers a ping each second. A dead host says nothing, not even that it is dead.
+        match timeout(&runtime, SILENCE, reader.read(decoder.spare())).await {
+            None | Some(Ok(0) | Err(_)) => break,
+            Some(Ok(read)) => decoder.filled(read),
         }
     }
     lock(&peer.state).link.disconnected(clock::now(), connection);

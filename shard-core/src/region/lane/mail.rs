@@ -130,7 +130,7 @@ impl<M> Lane<M> {
     }
 
     fn give(&mut self, now: Instant, slot: Slot, mail: Mail<M>, host: &mut impl LaneHost<M>) {
-        let live = self.is_live(now);
+        let live = self.may_start(now, host);
         let Some(resident) = self.residents.get_mut(slot) else { return };
         if resident.phase != Phase::Stopping {
             self.sleepers.touch(now, slot.index);
