@@ -117,6 +117,10 @@ impl<M, H: Host<M> + ?Sized> LaneHost<M> for Stage<'_, H> {
         self.host.undelivered(self.kind, id, message, fate);
     }
 
+    fn withdraw(&mut self, message: M) {
+        self.host.withdraw(message);
+    }
+
     fn owned(&mut self, shard: ShardId, token: Token) {
         self.host.event(Event::Owned { key: self.key(shard), token });
     }

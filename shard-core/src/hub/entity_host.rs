@@ -18,7 +18,7 @@ use super::outgate::Outgate;
 use super::shared::count;
 use crate::collections::EntityId;
 use crate::entity::host::{Cell, End, Tenure, started, stopping, turn};
-use crate::entity::{Entity, Fate, Identity, Reason, Services, StopReason, Wire};
+use crate::entity::{Entity, Fate, Identity, Protocol, Reason, Services, StopReason, Wire};
 use crate::id::{NodeKey, ShardId, Slot, Token};
 use crate::machine::Notice;
 use crate::region::lane::{DataHead, LaneHost, Life, Next, Receipt};
@@ -409,6 +409,10 @@ where
 
     fn undelivered(&mut self, id: &EntityId, message: E::Message, fate: Fate) {
         self.out.undelivered(id, message, fate);
+    }
+
+    fn withdraw(&mut self, message: E::Message) {
+        message.withdraw();
     }
 
     fn owned(&mut self, shard: ShardId, token: Token) {

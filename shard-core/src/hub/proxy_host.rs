@@ -59,6 +59,10 @@ impl<M: Wire> LaneHost<M> for ProxyHost<M> {
         self.out.undelivered(id, message, fate);
     }
 
+    fn withdraw(&mut self, message: M) {
+        message.withdraw();
+    }
+
     fn owned(&mut self, _: ShardId, _: Token) {
         self.never();
     }

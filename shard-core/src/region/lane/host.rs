@@ -124,6 +124,11 @@ pub trait LaneHost<M> {
     fn lookup(&mut self, shard: ShardId);
     /// A message of a caller on this node met its fate without an answer.
     fn undelivered(&mut self, id: &EntityId, message: M, fate: Fate);
+    /// A message of another process's stream is not taken here: its sender holds it still and learns by a receipt what to
+    /// do. Drop it without a word to its asker, who would take it for the end.
+    fn withdraw(&mut self, message: M) {
+        drop(message);
+    }
     /// The shard is this node's from now on; for information.
     fn owned(&mut self, shard: ShardId, token: Token);
     /// The shard is this node's no more; for information, whatever ended it.

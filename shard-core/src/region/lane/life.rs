@@ -296,7 +296,7 @@ impl<M> Lane<M> {
         let state = &mut self.shards[at];
         state.residents -= 1;
         for mail in mail {
-            super::sender::keep_returned(&mut state.returned, &resident.id, mail);
+            super::sender::keep_returned(&mut state.returned, &resident.id, mail, host);
         }
     }
 

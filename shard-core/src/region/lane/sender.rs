@@ -21,9 +21,18 @@ use crate::wire::Home;
 pub(super) type Returned<M> = GivenBack<EntityId, M>;
 
 /// Keeps the mail of local callers out of a life that ended; mail of streams is still kept by its sender.
-pub(super) fn keep_returned<M>(returned: &mut Vec<Returned<M>>, id: &EntityId, mail: Mail<M>) {
-    if let Origin::Here { ask, deadline } = mail.origin {
-        returned.push(GivenBack { entity: id.clone(), body: mail.message, ask, bytes: 0, deadline });
+pub(super) fn keep_returned<M>(
+    returned: &mut Vec<Returned<M>>,
+    id: &EntityId,
+    mail: Mail<M>,
+    host: &mut impl LaneHost<M>,
+) {
+    match mail.origin {
+        Origin::Here { ask, deadline } => {
+            returned.push(GivenBack { entity: id.clone(), body: mail.message, ask, bytes: 0, deadline });
+        }
+        Origin::Stream { .. } => host.withdraw(mail.message),
+        Origin::Timer => {}
     }
 }
 
