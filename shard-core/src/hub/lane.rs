@@ -15,7 +15,7 @@ use super::events::Event;
 use super::inbox::{ArrivalItem, LaneDoor, ReceiptItem, TellItem, Waiting};
 use super::outgate::Outgate;
 use super::runtime::{Runtime, yield_now};
-use super::shared::count;
+use super::shared::{Running, count};
 use crate::collections::EntityId;
 use crate::entity::host::Cell;
 use crate::entity::{Entity, Fate, Reason, Wire};
@@ -89,10 +89,13 @@ pub(super) struct LaneTask<M, H> {
     touched: BTreeSet<ShardId>,
     /// Messages in streams, as last published.
     kept: usize,
+    /// Last, so that all else is dropped before the node hears that the lane has ended.
+    _running: Running,
 }
 
 impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
-    pub(super) fn new(core: Lane<M>, host: H) -> Self {
+    pub(super) fn new(core: Lane<M>, mut host: H) -> Self {
+        let running = Running::new(Arc::clone(&host.out().shared));
         Self {
             core,
             host,
@@ -103,6 +106,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             live_until: Instant::ZERO,
             touched: BTreeSet::new(),
             kept: 0,
+            _running: running,
         }
     }
 
