@@ -22,6 +22,7 @@ mod control;
 mod entity_host;
 mod events;
 mod hosting;
+mod inbound;
 mod inbox;
 mod lane;
 mod net;
