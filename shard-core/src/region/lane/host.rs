@@ -108,7 +108,7 @@ pub trait LaneHost<M> {
     /// How many bytes the message will be on the wire; or why it cannot go there.
     ///
     /// # Errors
-    /// [`Reason::TooLarge`].
+    /// [`Reason::TooLarge`], or [`Reason::Garbled`] if it cannot be encoded.
     fn weigh(&mut self, message: &M) -> Result<u32, Reason>;
     /// Whether the link to that process takes a message now. If not, the message stays unsent, which it is worth much more
     /// than in doubt, and the host owes an [`Order::Room`](super::Order::Room) once the link does.

@@ -171,16 +171,24 @@ impl<M> Lane<M> {
     /// The end of a tenure here: what was not taken goes back to the front of the shard's stream, which looks for the next
     /// owner.
     pub(super) fn give_back(&mut self, now: Instant, at: usize, host: &mut impl LaneHost<M>) {
-        let mut returned = mem::take(&mut self.shards[at].returned);
+        let returned = mem::take(&mut self.shards[at].returned);
         if returned.is_empty() && self.shards[at].outgoing.is_none() {
             return;
         }
-        returned.retain_mut(|mail| {
-            mail.bytes = host.weigh(&mail.body).unwrap_or(u32::MAX) as usize;
-            true
-        });
+        let mut travels = Vec::with_capacity(returned.len());
+        for mut mail in returned {
+            match host.weigh(&mail.body) {
+                Ok(bytes) => {
+                    mail.bytes = bytes as usize;
+                    travels.push(mail);
+                }
+                // It could be told to an entity here, but no link would carry it: a frame that every reader refuses would
+                // be sent again for ever.
+                Err(reason) => host.undelivered(&mail.entity, mail.body, Fate::NotRun(reason)),
+            }
+        }
         let mut outputs = mem::take(&mut self.scratch);
-        self.outgoing(at).give_back(now, returned, &mut outputs);
+        self.outgoing(at).give_back(now, travels, &mut outputs);
         self.obey(now, at, outputs, host);
     }
 

@@ -34,8 +34,8 @@ impl LaneHost<u32> for Host {
     fn withdraw(&mut self, message: u32) {
         self.push(std::format!("withdraw {message}"));
     }
-    fn weigh(&mut self, _: &u32) -> Result<u32, Reason> {
-        Ok(1)
+    fn weigh(&mut self, message: &u32) -> Result<u32, Reason> {
+        if *message == HUGE { Err(Reason::TooLarge { bytes: 9, limit: 1 }) } else { Ok(1) }
     }
     fn transmit(&mut self, to: NodeKey, _: DataHead, _: &EntityId, body: &u32) {
         self.push(std::format!("send {body} to {}", to.id));
@@ -70,6 +70,8 @@ impl LaneHost<u32> for Host {
     fn notice(&mut self, _: Notice) {}
 }
 
+/// Too long for any link.
+const HUGE: u32 = 999;
 const SHARD: ShardId = ShardId(0);
 const TOKEN: Token = Token { counter: 1, node: NodeId(1), number: 1 };
 const PEER: NodeKey = NodeKey { id: NodeId(2), incarnation: Incarnation(1) };
@@ -299,4 +301,20 @@ fn what_is_not_taken_is_withdrawn_so_that_its_asker_goes_on_waiting() {
     lane.finished(ms(4), slot, Next::Stay, &mut host);
     lane.stopped(ms(4), slot, &mut host);
     assert!(host.contains(&"withdraw 1".to_string()), "{host:?}");
+}
+
+#[test]
+fn what_no_link_carries_is_told_when_its_shard_moves() {
+    let (mut lane, mut host) = lane();
+    let slot = awake(&mut lane, "a", &mut host);
+    for message in [1, HUGE, 2] {
+        tell(&mut lane, ms(2), "a", message, &mut host);
+    }
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900), leaving: false }, &mut host);
+    lane.finished(ms(4), slot, Next::Stay, &mut host);
+    host.clear();
+    lane.stopped(ms(4), slot, &mut host);
+    let fate = Fate::NotRun(Reason::TooLarge { bytes: 9, limit: 1 });
+    assert!(host.contains(&std::format!("{HUGE} {fate}")), "{host:?}");
+    assert_eq!(lane.unsettled(SHARD), 1, "the other goes to the next owner");
 }
