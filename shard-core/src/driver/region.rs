@@ -97,7 +97,7 @@ impl<M, H: Host<M> + ?Sized> LaneHost<M> for Stage<'_, H> {
         self.host.discard(self.seat(slot));
     }
 
-    fn weigh(&mut self, message: &M) -> Result<u32, Reason> {
+    fn weigh(&mut self, _: &EntityId, message: &M) -> Result<u32, Reason> {
         self.host.weigh(self.kind, message)
     }
 

@@ -387,8 +387,8 @@ where
         until > Instant::ZERO
     }
 
-    fn weigh(&mut self, message: &E::Message) -> Result<u32, Reason> {
-        self.out.weigh(message)
+    fn weigh(&mut self, id: &EntityId, message: &E::Message) -> Result<u32, Reason> {
+        self.out.weigh(id, message)
     }
 
     fn can_transmit(&mut self, to: NodeKey) -> bool {

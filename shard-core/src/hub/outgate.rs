@@ -69,14 +69,15 @@ impl<M: Wire> Outgate<M> {
     }
 
     /// How long the message is on the wire, or why it cannot go there.
-    pub(super) fn weigh(&mut self, message: &M) -> Result<u32, Reason> {
+    pub(super) fn weigh(&mut self, id: &EntityId, message: &M) -> Result<u32, Reason> {
         self.scratch.clear();
         let scratch = &mut self.scratch;
         // `Serialize` is the user's code: a panic in it must not take the lane down.
         if catch_unwind(AssertUnwindSafe(|| message.encode(scratch))).is_err() {
             return Err(Reason::Garbled { tag: message.tag() });
         }
-        let bytes = u32::try_from(self.scratch.len()).unwrap_or(u32::MAX);
+        // An id is the user's part of the frame as well, and may be long.
+        let bytes = u32::try_from(self.scratch.len() + id.as_str().len()).unwrap_or(u32::MAX);
         let limit = BODY_MAX;
         if bytes > limit { Err(Reason::TooLarge { bytes, limit }) } else { Ok(bytes) }
     }

@@ -23,7 +23,7 @@ use crate::region::lane::Order;
 use crate::wire::link::{Identity, LinkConfig, LinkReceiver, LinkSender, PeerGone, Unit};
 use crate::wire::{Control, ReplyFate, Stream, codec, frame};
 
-/// The longest body of a message or an answer.
+/// The longest body of a message, with the id of its entity, or of an answer.
 pub(super) const BODY_MAX: u32 = 1 << 20;
 /// Bulk is handed to the socket in pieces of about this size, so that a control frame waits behind one at most.
 const BATCH_BYTES: usize = 64 * 1024;

@@ -35,8 +35,8 @@ impl<M: Wire> LaneHost<M> for ProxyHost<M> {
         self.never();
     }
 
-    fn weigh(&mut self, message: &M) -> Result<u32, Reason> {
-        self.out.weigh(message)
+    fn weigh(&mut self, id: &EntityId, message: &M) -> Result<u32, Reason> {
+        self.out.weigh(id, message)
     }
 
     fn can_transmit(&mut self, to: NodeKey) -> bool {

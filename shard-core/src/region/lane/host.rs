@@ -105,11 +105,11 @@ pub trait LaneHost<M> {
     fn may_start(&mut self) -> bool {
         true
     }
-    /// How many bytes the message will be on the wire; or why it cannot go there.
+    /// How many bytes the message and the id it is for will be on the wire; or why it cannot go there.
     ///
     /// # Errors
     /// [`Reason::TooLarge`], or [`Reason::Garbled`] if it cannot be encoded.
-    fn weigh(&mut self, message: &M) -> Result<u32, Reason>;
+    fn weigh(&mut self, id: &EntityId, message: &M) -> Result<u32, Reason>;
     /// Whether the link to that process takes a message now. If not, the message stays unsent, which it is worth much more
     /// than in doubt, and the host owes an [`Order::Room`](super::Order::Room) once the link does.
     fn can_transmit(&mut self, to: NodeKey) -> bool {

@@ -41,7 +41,7 @@ impl<M> Lane<M> {
     pub(super) fn depart(&mut self, now: Instant, tell: Tell<'_, M>, host: &mut impl LaneHost<M>) {
         let Tell { id, shard, message, ask, deadline, .. } = tell;
         let id = EntityId::from(id);
-        let bytes = match host.weigh(&message) {
+        let bytes = match host.weigh(&id, &message) {
             Ok(bytes) => bytes as usize,
             Err(reason) => return host.undelivered(&id, message, Fate::NotRun(reason)),
         };
@@ -177,7 +177,7 @@ impl<M> Lane<M> {
         }
         let mut travels = Vec::with_capacity(returned.len());
         for mut mail in returned {
-            match host.weigh(&mail.body) {
+            match host.weigh(&mail.entity, &mail.body) {
                 Ok(bytes) => {
                     mail.bytes = bytes as usize;
                     travels.push(mail);

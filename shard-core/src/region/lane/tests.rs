@@ -34,7 +34,7 @@ impl LaneHost<u32> for Host {
     fn withdraw(&mut self, message: u32) {
         self.push(std::format!("withdraw {message}"));
     }
-    fn weigh(&mut self, message: &u32) -> Result<u32, Reason> {
+    fn weigh(&mut self, _: &EntityId, message: &u32) -> Result<u32, Reason> {
         if *message == HUGE { Err(Reason::TooLarge { bytes: 9, limit: 1 }) } else { Ok(1) }
     }
     fn transmit(&mut self, to: NodeKey, _: DataHead, _: &EntityId, body: &u32) {
