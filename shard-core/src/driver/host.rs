@@ -56,6 +56,10 @@ pub trait Host<M> {
 
     /// A message of a caller on this node met its fate without a handler's answer.
     fn undelivered(&mut self, kind: Kind, id: &EntityId, message: M, fate: Fate);
+    /// A message of another process is not taken here: drop it without a word to its asker, for its sender holds it still.
+    fn withdraw(&mut self, message: M) {
+        drop(message);
+    }
     /// The wall clock: milliseconds since 1970, or anything that grows from one life of this node to the next.
     fn wall(&mut self) -> u64;
     /// Something happened; nothing is owed.

@@ -97,7 +97,7 @@ impl<M, H: Host<M> + ?Sized> LaneHost<M> for Stage<'_, H> {
         self.host.discard(self.seat(slot));
     }
 
-    fn weigh(&mut self, message: &M) -> Result<u32, Reason> {
+    fn weigh(&mut self, _: &EntityId, message: &M) -> Result<u32, Reason> {
         self.host.weigh(self.kind, message)
     }
 
@@ -115,6 +115,10 @@ impl<M, H: Host<M> + ?Sized> LaneHost<M> for Stage<'_, H> {
 
     fn undelivered(&mut self, id: &EntityId, message: M, fate: Fate) {
         self.host.undelivered(self.kind, id, message, fate);
+    }
+
+    fn withdraw(&mut self, message: M) {
+        self.host.withdraw(message);
     }
 
     fn owned(&mut self, shard: ShardId, token: Token) {

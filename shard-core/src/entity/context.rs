@@ -96,7 +96,8 @@ pub struct Fence {
 /// An entity's surroundings, lent for one turn: an idle entity pays nothing for it.
 ///
 /// What a handler asks for here ([`passivate`](Self::passivate), [`stop`](Self::stop), [`restart`](Self::restart),
-/// [`schedule`](Self::schedule)) is done by the host after the turn.
+/// [`schedule`](Self::schedule)) is done by the host after the turn. In the first hook only `schedule` counts, in the last
+/// one nothing does.
 pub struct Context<'a, E: Entity> {
     identity: &'a Identity,
     wishes: &'a mut Wishes<E::Message>,
@@ -137,7 +138,8 @@ impl<'a, E: Entity> Context<'a, E> {
         self.identity.fence()
     }
 
-    /// How long this node's session lasts if no further heartbeat is acknowledged; handlers are dropped at its end.
+    /// How long handlers may start here if no further heartbeat is acknowledged: the rest of the node's session, less the
+    /// margin that the longest handler must fit into. What still waits when the session ends is dropped.
     #[must_use]
     pub fn session_left(&self) -> Duration {
         let services = self.identity.tenure.services();

@@ -113,6 +113,12 @@ macro_rules! __protocol {
                     $(Self::$message(_, reply) => reply.refuse(reason)),+
                 }
             }
+
+            fn withdraw(self) {
+                match self {
+                    $(Self::$message(_, reply) => reply.withdraw()),+
+                }
+            }
         }
 
         $(impl $crate::entity::Accepts<$message> for $name {

@@ -19,6 +19,9 @@ pub trait Protocol: Sized + Send + 'static {
 
     /// Ends it without having run: its asker, if any, learns the reason.
     fn refuse(self, reason: Reason);
+
+    /// Drops it without a word to its asker: whoever sent it here holds it still and sends it elsewhere.
+    fn withdraw(self);
 }
 
 /// Listing `Q` in the `messages!` block makes this; it fixes the type of the answer.

@@ -28,7 +28,7 @@ type Encode<R> = fn(&R) -> Option<Vec<u8>>;
 /// How the bytes of an answer get back to the node that asked. Hosts implement it: a link and a correlation number.
 pub trait ReplyPath: Send {
     /// Sends the answer, or why there is none. Called at most once; a path dropped without it belongs to a message that
-    /// could not be decoded.
+    /// could not be decoded, or that was withdrawn.
     fn answer(self: Box<Self>, body: Result<Vec<u8>, AskFailure>);
 
     /// Whether anybody still waits for the answer, as far as this node knows.
@@ -84,6 +84,12 @@ impl<R> ReplyTo<R> {
     /// Tells the asker that the question did not run.
     pub fn refuse(self, reason: Reason) {
         self.fail(AskFailure::Undelivered(reason));
+    }
+
+    /// Ends this copy of the question in silence: its sender on another node holds the question still. A question from
+    /// here has no other copy, so its asker learns [`NoReply::Ended`].
+    pub fn withdraw(mut self) {
+        drop(mem::replace(&mut self.0, Way::Here(None)));
     }
 
     /// Ends the question with what came back from the node that took it; `decode` reads the answer's bytes.

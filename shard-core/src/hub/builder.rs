@@ -13,7 +13,7 @@ use super::node::Node;
 use super::peers::Peers;
 use super::runtime::Runtime;
 use super::shared::Shared;
-use super::{clock, control, net};
+use super::{clock, control, inbound, net};
 use crate::id::{Incarnation, NodeId, NodeKey};
 use crate::machine::{Fixed, Timing};
 use crate::node::{ConfigError, NodeConfig};
@@ -181,7 +181,7 @@ impl<R: Runtime> NodeBuilder<R> {
         if let Some(listener) = listener {
             listener.set_nonblocking(true).map_err(|error| io("making the listener non-blocking", &error))?;
             let listener = runtime.listen(listener).map_err(|error| io("listening", &error))?;
-            runtime.spawn(net::accept(Arc::clone(&shared), runtime.clone(), listener));
+            runtime.spawn(inbound::accept(Arc::clone(&shared), runtime.clone(), listener));
         }
         runtime.spawn(control::alarms(Arc::clone(&shared), runtime.clone()));
         runtime.spawn(control::run(Arc::clone(&shared), runtime.clone(), node));

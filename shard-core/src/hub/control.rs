@@ -153,17 +153,24 @@ fn close(shared: &Arc<Shared>) {
     shared.stand(|standing| standing.left = true);
 }
 
-/// Rings alarms for as long as the node runs.
+/// Rings alarms for as long as the node runs, and after that for as long as somebody holds a reference to its entities: an
+/// ask whose answer was deferred still ends at its deadline.
 pub(super) async fn alarms<R: Runtime>(shared: Arc<Shared>, runtime: R) {
     loop {
-        match shared.alarms.ring(clock::now()) {
+        let next = shared.alarms.ring(clock::now()).map(|span| span.max(Duration::from_millis(1)));
+        if shared.is_stopped() {
+            if Arc::strong_count(&shared) == 1 {
+                return;
+            }
+            let span = next.unwrap_or(Duration::MAX).min(Duration::from_secs(1));
+            race(shared.alarm_bell.wait(), runtime.sleep(span)).await;
+            continue;
+        }
+        match next {
             Some(span) => {
-                race(shared.alarm_bell.wait(), runtime.sleep(span.max(Duration::from_millis(1)))).await;
+                race(shared.alarm_bell.wait(), runtime.sleep(span)).await;
             }
             None => shared.alarm_bell.wait().await,
-        }
-        if shared.is_stopped() {
-            return;
         }
     }
 }

@@ -13,11 +13,12 @@ use std::vec::Vec;
 use super::away::{Away, Back, HookEnd, Leash, Place, Return, Returns, Work, poll_work};
 use super::clock;
 use super::events::Event;
+use super::lane::CLOCK_EVERY;
 use super::outgate::Outgate;
 use super::shared::count;
 use crate::collections::EntityId;
 use crate::entity::host::{Cell, End, Tenure, started, stopping, turn};
-use crate::entity::{Entity, Fate, Identity, Reason, Services, StopReason, Wire};
+use crate::entity::{Entity, Fate, Identity, Protocol, Reason, Services, StopReason, Wire};
 use crate::id::{NodeKey, ShardId, Slot, Token};
 use crate::machine::Notice;
 use crate::region::lane::{DataHead, LaneHost, Life, Next, Receipt};
@@ -76,6 +77,8 @@ pub(super) struct EntityHost<E: Entity, F, Mk> {
     /// Messages that entities want handled last.
     lasts: BTreeMap<u32, E::Message>,
     tenures: BTreeMap<ShardId, Arc<Tenure>>,
+    /// Handlers and hooks since the core's starts last had the clock read.
+    started: u32,
 }
 
 impl<E, F, Mk> EntityHost<E, F, Mk>
@@ -97,6 +100,7 @@ where
             cells: Vec::new(),
             lasts: BTreeMap::new(),
             tenures: BTreeMap::new(),
+            started: 0,
         }
     }
 
@@ -373,8 +377,18 @@ where
         self.throw_away(slot);
     }
 
-    fn weigh(&mut self, message: &E::Message) -> Result<u32, Reason> {
-        self.out.weigh(message)
+    fn may_start(&mut self) -> bool {
+        let until = self.out.shared.live_until();
+        self.started += 1;
+        if self.started >= CLOCK_EVERY || self.out.watch {
+            self.started = 0;
+            return clock::now() < until;
+        }
+        until > Instant::ZERO
+    }
+
+    fn weigh(&mut self, id: &EntityId, message: &E::Message) -> Result<u32, Reason> {
+        self.out.weigh(id, message)
     }
 
     fn can_transmit(&mut self, to: NodeKey) -> bool {
@@ -395,6 +409,10 @@ where
 
     fn undelivered(&mut self, id: &EntityId, message: E::Message, fate: Fate) {
         self.out.undelivered(id, message, fate);
+    }
+
+    fn withdraw(&mut self, message: E::Message) {
+        message.withdraw();
     }
 
     fn owned(&mut self, shard: ShardId, token: Token) {

@@ -208,7 +208,7 @@ impl<M> LaneDoor<M> {
         callers.into_iter().for_each(Waker::wake);
     }
 
-    /// From now on every caller is refused with `reason`.
+    /// From now on every caller is refused with `reason`; the lane looks whether it is to end.
     pub(super) fn close(&self, reason: Reason) {
         let callers = {
             let mut inbox = self.lock();
@@ -216,6 +216,7 @@ impl<M> LaneDoor<M> {
             std::mem::take(&mut inbox.callers)
         };
         callers.into_iter().for_each(Waker::wake);
+        self.bell.ring();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inbox<M>> {

@@ -15,7 +15,7 @@ use super::events::Event;
 use super::inbox::{ArrivalItem, LaneDoor, ReceiptItem, TellItem, Waiting};
 use super::outgate::Outgate;
 use super::runtime::{Runtime, yield_now};
-use super::shared::count;
+use super::shared::{Running, count};
 use crate::collections::EntityId;
 use crate::entity::host::Cell;
 use crate::entity::{Entity, Fate, Reason, Wire};
@@ -25,10 +25,10 @@ use crate::region::lane::{Arrival, Lane, LaneHost, Order, Tell};
 use crate::time::{Duration, Instant};
 
 /// The clock is read again after so many handlers.
-const CLOCK_EVERY: u32 = 16;
+pub(super) const CLOCK_EVERY: u32 = 16;
 /// So many messages at a stretch; then other tasks of the worker get a turn.
 const SLICE: usize = 256;
-/// After a run of handlers that took too long, so many clock readings are taken around single ones.
+/// After a run of handlers that took too long, the clock is read around each of so many.
 const WATCHED: u32 = 256;
 
 /// A sleep of the executor's.
@@ -89,10 +89,13 @@ pub(super) struct LaneTask<M, H> {
     touched: BTreeSet<ShardId>,
     /// Messages in streams, as last published.
     kept: usize,
+    /// Last, so that all else is dropped before the node hears that the lane has ended.
+    _running: Running,
 }
 
 impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
-    pub(super) fn new(core: Lane<M>, host: H) -> Self {
+    pub(super) fn new(core: Lane<M>, mut host: H) -> Self {
+        let running = Running::new(Arc::clone(&host.out().shared));
         Self {
             core,
             host,
@@ -103,6 +106,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             live_until: Instant::ZERO,
             touched: BTreeSet::new(),
             kept: 0,
+            _running: running,
         }
     }
 
@@ -272,12 +276,18 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
     fn settle(&mut self) {
         while let Some(owed) = self.host.owed() {
             match owed {
-                Owed::Started(slot, ready) => self.core.started(self.now, slot, ready, &mut self.host),
+                Owed::Started(slot, ready) => {
+                    self.tick();
+                    self.core.started(self.now, slot, ready, &mut self.host);
+                }
                 Owed::Finished(slot, next) => {
                     self.tick();
                     self.core.finished(self.now, slot, next, &mut self.host);
                 }
-                Owed::Stopped(slot) => self.core.stopped(self.now, slot, &mut self.host),
+                Owed::Stopped(slot) => {
+                    self.tick();
+                    self.core.stopped(self.now, slot, &mut self.host);
+                }
                 Owed::Schedule(slot, at, message) => {
                     if !self.core.schedule(self.now, slot, at.since(self.now), message) {
                         self.host.notice(Notice::BoundHit { what: "timers of a lane's entities" });
@@ -307,12 +317,13 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         self.host.out().settle_counts();
     }
 
-    /// Before every handler: has the session ended? Every 16 handlers: what time is it?
+    /// Before every handler: has the session ended? Every 16 handlers, or every one while they are slow: what time is it?
+    /// (Where one call into the core starts many, [`LaneHost::may_start`] does the same between them.)
     #[inline]
     fn tick(&mut self) {
         self.since_clock += 1;
         self.ran = true;
-        if self.since_clock >= CLOCK_EVERY {
+        if self.since_clock >= CLOCK_EVERY || self.suspicious > 0 {
             self.since_clock = 0;
             self.look_at_the_clock();
         } else if self.host.out().shared.live_until() != self.live_until {

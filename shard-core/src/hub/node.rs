@@ -149,6 +149,13 @@ impl<R: Runtime> Node<R> {
         });
         let rest = (begun + limit).since(clock::now()).max(Duration::from_millis(100));
         let clean = timeout(&self.runtime, rest, left).await.is_some();
+        shared.stop();
+        // Lanes tell the fate of what they still keep, and the report counts it. One that a handler holds is not waited for.
+        let ended = poll_fn(|cx| {
+            lock(&shared.standing).waiting.push(cx.waker().clone());
+            if shared.has_no_lanes() { Poll::Ready(()) } else { Poll::Pending }
+        });
+        timeout(&self.runtime, Duration::from_millis(500), ended).await;
         LeaveReport { clean, took: clock::now().since(begun), counters: shared.tallies.read() }
     }
 

@@ -1,6 +1,7 @@
 //! How a lane's orders leave it: to other nodes' lanes, to control, to listeners.
 
 use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::vec::Vec;
 
@@ -67,11 +68,16 @@ impl<M: Wire> Outgate<M> {
         &self.known[at].1
     }
 
-    /// How long the message is on the wire, or that it is too long for it.
-    pub(super) fn weigh(&mut self, message: &M) -> Result<u32, Reason> {
+    /// How long the message is on the wire, or why it cannot go there.
+    pub(super) fn weigh(&mut self, id: &EntityId, message: &M) -> Result<u32, Reason> {
         self.scratch.clear();
-        message.encode(&mut self.scratch);
-        let bytes = u32::try_from(self.scratch.len()).unwrap_or(u32::MAX);
+        let scratch = &mut self.scratch;
+        // `Serialize` is the user's code: a panic in it must not take the lane down.
+        if catch_unwind(AssertUnwindSafe(|| message.encode(scratch))).is_err() {
+            return Err(Reason::Garbled { tag: message.tag() });
+        }
+        // An id is the user's part of the frame as well, and may be long.
+        let bytes = u32::try_from(self.scratch.len() + id.as_str().len()).unwrap_or(u32::MAX);
         let limit = BODY_MAX;
         if bytes > limit { Err(Reason::TooLarge { bytes, limit }) } else { Ok(bytes) }
     }

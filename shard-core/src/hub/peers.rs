@@ -3,6 +3,9 @@
 //! Everybody who has something to say to a node encodes it straight into the buffer of its [`Peer`], under one short lock;
 //! the peer's writing task takes the buffer whole. Control frames have a buffer of their own and go first.
 
+#[cfg(test)]
+mod tests;
+
 use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
@@ -12,13 +15,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::vec::Vec;
 
 use super::bell::Bell;
-use super::shared::lock;
-use crate::id::{NodeId, NodeKey};
+use super::shared::{Shared, lock};
+use crate::entity::{AskFailure, ReplyPath};
+use crate::id::{NodeId, NodeKey, ShardKey};
 use crate::machine::Fixed;
+use crate::region::lane::Order;
 use crate::wire::link::{Identity, LinkConfig, LinkReceiver, LinkSender, PeerGone, Unit};
-use crate::wire::{Control, codec, frame};
+use crate::wire::{Control, ReplyFate, Stream, codec, frame};
 
-/// The longest body of a message or an answer.
+/// The longest body of a message, with the id of its entity, or of an answer.
 pub(super) const BODY_MAX: u32 = 1 << 20;
 /// Bulk is handed to the socket in pieces of about this size, so that a control frame waits behind one at most.
 const BATCH_BYTES: usize = 64 * 1024;
@@ -366,7 +371,7 @@ impl PeerState {
     }
 
     /// That life is over, as its successor or the coordinator says. True if the link was to it: it is free for the next.
-    pub(super) fn end(&mut self, node: NodeKey) -> bool {
+    fn end(&mut self, node: NodeKey) -> bool {
         self.is_over(node);
         let gone: Option<PeerGone<Batch>> = self.link.gone(super::clock::now(), node);
         if gone.is_none() {
@@ -394,77 +399,60 @@ impl PeerState {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::id::Incarnation;
-    use crate::time::Instant;
-    use crate::wire::link::{PROTOCOL, Welcome};
-    use std::string::ToString;
-
-    const ONE: NodeKey = NodeKey { id: NodeId(2), incarnation: Incarnation(1) };
-    const TWO: NodeKey = NodeKey { id: NodeId(2), incarnation: Incarnation(2) };
-
-    fn peers() -> Peers {
-        let node = NodeKey { id: NodeId(1), incarnation: Incarnation(1) };
-        let identity = Identity { cluster: "test".to_string(), protocol: PROTOCOL, node, address: String::new() };
-        Peers::new(identity, LinkConfig::default())
+impl Shared {
+    /// That process is over, as a handshake or the coordinator says.
+    pub(super) fn peer_gone(&self, node: NodeKey) {
+        self.each_door(|door| door.all(Order::PeerGone(node)));
     }
 
-    fn say(peer: &Peer, to: NodeKey, what: u8) {
-        peer.bulk(to, |out| out.push(what));
+    /// The link to that process takes messages again.
+    pub(super) fn room(&self, node: NodeKey) {
+        self.each_door(|door| door.all(Order::Room(node)));
     }
 
-    /// The last byte of each frame that would be written to `node` now.
-    fn heard(peer: &Peer, node: NodeKey) -> Vec<u8> {
-        let mut state = lock(&peer.state);
-        assert!(state.link.connected(Instant::ZERO, 9, Welcome { node, expected: 1 }).is_ok());
-        state.seal();
-        let mut bytes = Vec::new();
-        while let Some((_, batch)) = state.link.write(9) {
-            bytes.extend(batch.bytes.iter().copied());
+    /// A link is hard to use, or usable again.
+    pub(super) fn link(&self, node: NodeKey, up: bool) {
+        self.each_door(|door| door.all(Order::Link { node, up }));
+    }
+
+    /// The coordinator says that the process is gone for good: its link is over.
+    pub(super) fn end_peer(&self, node: NodeKey) {
+        let peer = self.peers.of(node.id);
+        lock(&peer.receiver).gone(node);
+        self.end_life(&peer, node);
+    }
+
+    /// That life of the node is over: nothing goes to it any more, and what went is in doubt.
+    pub(super) fn end_life(&self, peer: &Peer, node: NodeKey) {
+        {
+            let mut state = lock(&peer.state);
+            if state.end(node) {
+                peer.closed();
+                peer.measure(&state);
+            }
         }
-        let mut said = Vec::new();
-        let mut rest = &bytes[..];
-        while let Some((head, _)) = rest.split_first_chunk::<4>() {
-            let end = 4 + u32::from_le_bytes(*head) as usize;
-            said.extend(rest[..end].last().copied());
-            rest = &rest[end..];
-        }
-        said
+        peer.bell.ring();
+        self.peer_gone(node);
     }
+}
 
-    #[test]
-    fn what_waits_for_the_next_life_goes_before_what_is_said_to_it_later() {
-        let peer = peers().of(ONE.id);
-        say(&peer, ONE, 1);
-        say(&peer, TWO, 2);
-        assert!(lock(&peer.state).end(ONE));
-        say(&peer, TWO, 3);
-        assert_eq!(heard(&peer, TWO), [2, 3]);
-    }
+/// The way back to a node that asked.
+pub(super) struct Answering {
+    pub(super) shared: Arc<Shared>,
+    pub(super) to: NodeKey,
+    pub(super) key: ShardKey,
+    pub(super) seq: u64,
+}
 
-    #[test]
-    fn a_late_answer_to_a_life_that_is_over_waits_for_nobody() {
-        let peer = peers().of(ONE.id);
-        say(&peer, ONE, 1);
-        assert!(lock(&peer.state).end(ONE));
-        say(&peer, ONE, 2);
-        assert!(!lock(&peer.state).has_work(), "nobody would ever take it, and no node could leave");
-        say(&peer, TWO, 3);
-        say(&peer, ONE, 4);
-        assert_eq!(heard(&peer, TWO), [3]);
-    }
-
-    #[test]
-    fn control_frames_for_one_life_are_not_read_by_the_next() {
-        let peers = peers();
-        let peer = peers.of(ONE.id);
-        peers.control(crate::node::Peer::Key(ONE), &Control::WhoReigns);
-        assert!(lock(&peer.state).has_work());
-        assert!(lock(&peer.state).end(ONE));
-        assert!(!lock(&peer.state).has_work());
-        peers.control(crate::node::Peer::Key(TWO), &Control::WhoReigns);
-        assert!(lock(&peer.state).has_work(), "the link is free for the next life");
+impl ReplyPath for Answering {
+    fn answer(self: Box<Self>, body: Result<Vec<u8>, AskFailure>) {
+        let (key, seq) = (self.key, self.seq);
+        let fate = match &body {
+            Ok(bytes) if bytes.len() <= BODY_MAX as usize => ReplyFate::Answer((0, &bytes[..])),
+            // An answer that is too long, or that its own type cannot encode, is none.
+            Ok(_) | Err(_) => ReplyFate::Ended,
+        };
+        let peer = self.shared.peers.of(self.to.id);
+        peer.bulk(self.to, |out| codec::encode(out, &Stream::Reply { key, seq, fate }));
     }
 }

@@ -35,8 +35,8 @@ impl<M: Wire> LaneHost<M> for ProxyHost<M> {
         self.never();
     }
 
-    fn weigh(&mut self, message: &M) -> Result<u32, Reason> {
-        self.out.weigh(message)
+    fn weigh(&mut self, id: &EntityId, message: &M) -> Result<u32, Reason> {
+        self.out.weigh(id, message)
     }
 
     fn can_transmit(&mut self, to: NodeKey) -> bool {
@@ -57,6 +57,10 @@ impl<M: Wire> LaneHost<M> for ProxyHost<M> {
 
     fn undelivered(&mut self, id: &EntityId, message: M, fate: Fate) {
         self.out.undelivered(id, message, fate);
+    }
+
+    fn withdraw(&mut self, message: M) {
+        message.withdraw();
     }
 
     fn owned(&mut self, _: ShardId, _: Token) {

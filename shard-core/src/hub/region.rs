@@ -1,17 +1,18 @@
 //! The doors of one entity type on this node: where callers, readers and control put what a lane shall do.
 
 use std::boxed::Box;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 use std::vec::Vec;
 
 use core::num::NonZeroU32;
 
-use super::answering::Answering;
 use super::inbox::{ArrivalItem, LaneDoor, ReceiptItem, TellItem};
+use super::peers::Answering;
 use super::shared::{DataFrame, Door, Shared, count};
 use crate::collections::EntityId;
-use crate::entity::{Alarm, Clock, Reason, Route, Wire};
+use crate::entity::{Alarm, Clock, DecodeError, Reason, Route, Wire};
 use crate::hash::{self, ShardHash};
 use crate::id::{Kind, NodeKey, ShardId, ShardKey};
 use crate::region::lane::Order;
@@ -84,7 +85,9 @@ impl<M: Wire> Door for Region<M> {
             let key = ShardKey { kind: self.kind, shard };
             Box::new(Answering { shared: Arc::clone(&self.shared), to: from, key, seq }) as Box<_>
         });
-        let body = M::decode(tag, body, reply).map_err(|error| error.reason(tag));
+        // `Deserialize` is the user's code, and here is the task that reads for all types: a panic in it is a garbled message.
+        let decoded = catch_unwind(AssertUnwindSafe(|| M::decode(tag, body, reply)));
+        let body = decoded.unwrap_or(Err(DecodeError::Garbled)).map_err(|error| error.reason(tag));
         let (lane, _) = self.lane(shard);
         let (id, hash) = (EntityId::from(entity), hash::entity(entity));
         lane.arrive(ArrivalItem { from, shard, token, attempt, seq, first, id, hash, body })

@@ -12,7 +12,7 @@ use std::vec::Vec;
 use super::bell::Bell;
 use super::clock::Alarms;
 use super::events::{Event, Events};
-use super::peers::{Peer, Peers};
+use super::peers::Peers;
 use super::runtime::Boxed;
 use crate::allocation::AllocationStrategy;
 use crate::entity::{Alarm, Clock, Reason, Services};
@@ -160,6 +160,8 @@ pub(super) struct Shared {
     spawn: Box<dyn Fn(Boxed<()>) + Send + Sync>,
     log: Box<dyn Fn(&Event) + Send + Sync>,
     stopped: AtomicBool,
+    /// Lane tasks that have not ended.
+    lanes: AtomicUsize,
     /// Messages of this node's callers that lanes keep in streams.
     kept: AtomicUsize,
 }
@@ -191,6 +193,7 @@ impl Shared {
             spawn,
             log,
             stopped: AtomicBool::new(false),
+            lanes: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
         }
     }
@@ -204,9 +207,11 @@ impl Shared {
         self.tell_control(ToControl::Input(input));
     }
 
-    /// Every task of the node is to end.
+    /// Every task of the node is to end. Lanes first tell the fate of what they keep; the last of them ends the events.
     pub(super) fn stop(&self) {
-        self.stopped.store(true, Ordering::Release);
+        if self.stopped.swap(true, Ordering::SeqCst) {
+            return;
+        }
         self.tell_control(ToControl::Stop);
         self.alarm_bell.ring();
         self.each_door(|door| door.close(Reason::Stopping));
@@ -214,7 +219,24 @@ impl Shared {
             peer.bell.ring();
         }
         self.stand(|standing| standing.left = true);
+        if self.lanes.load(Ordering::SeqCst) == 0 {
+            self.over();
+        }
+    }
+
+    /// The last task that callers hear of has ended.
+    fn over(&self) {
         self.events.close();
+        // A door holds its node: without this neither would ever be freed.
+        let doors = std::mem::take(&mut *self.doors.write().unwrap_or_else(PoisonError::into_inner));
+        let references = std::mem::take(&mut *self.references.write().unwrap_or_else(PoisonError::into_inner));
+        drop((doors, references));
+        self.stand(|_| ());
+    }
+
+    /// Whether every lane has ended.
+    pub(super) fn has_no_lanes(&self) -> bool {
+        self.lanes.load(Ordering::SeqCst) == 0
     }
 
     pub(super) fn is_stopped(&self) -> bool {
@@ -297,41 +319,25 @@ impl Shared {
     }
 }
 
-/// What the lanes are told about links.
-impl Shared {
-    /// That process is over, as a handshake or the coordinator says.
-    pub(super) fn peer_gone(&self, node: NodeKey) {
-        self.each_door(|door| door.all(Order::PeerGone(node)));
-    }
+/// Held by each lane task: the node knows when the last has ended, however it ended.
+pub(super) struct Running(Arc<Shared>);
 
-    /// The link to that process takes messages again.
-    pub(super) fn room(&self, node: NodeKey) {
-        self.each_door(|door| door.all(Order::Room(node)));
+impl Running {
+    pub(super) fn new(shared: Arc<Shared>) -> Self {
+        shared.lanes.fetch_add(1, Ordering::SeqCst);
+        Self(shared)
     }
+}
 
-    /// A link is hard to use, or usable again.
-    pub(super) fn link(&self, node: NodeKey, up: bool) {
-        self.each_door(|door| door.all(Order::Link { node, up }));
-    }
-
-    /// The coordinator says that the process is gone for good: its link is over.
-    pub(super) fn end_peer(&self, node: NodeKey) {
-        let peer = self.peers.of(node.id);
-        lock(&peer.receiver).gone(node);
-        self.end_life(&peer, node);
-    }
-
-    /// That life of the node is over: nothing goes to it any more, and what went is in doubt.
-    pub(super) fn end_life(&self, peer: &Peer, node: NodeKey) {
-        {
-            let mut state = lock(&peer.state);
-            if state.end(node) {
-                peer.closed();
-                peer.measure(&state);
-            }
+impl Drop for Running {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // A lane that is gone would keep its shards for as long as the session is renewed, and answer nobody.
+            self.0.stop();
         }
-        peer.bell.ring();
-        self.peer_gone(node);
+        if self.0.lanes.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.is_stopped() {
+            self.0.over();
+        }
     }
 }
 

@@ -1,5 +1,9 @@
 //! The rules of the protocol, each with a name, so that the simulator can switch one off and must then find the harm.
 //!
+//! The letters are those of the protocol's papers. D: streams. G: gaps of the first paper, closed later. K: links. S: the
+//! inequalities of the times. L is used three times there: L1-L4 of sessions and commands, L1-L3 of voters (first campaign,
+//! restored promise, a reigning coordinator ignores refusals), and L1-L3 of the times, which only warn.
+//!
 //! Outside the simulator (`sim`) and tests, [`Rules`] has no state and every rule is on: the compiler removes the check.
 
 macro_rules! rules {
@@ -73,7 +77,7 @@ rules! {
     AdvanceFirst = "no-advance",
     /// Candidates release what they were granted, on every path.
     ReleaseAlways = "no-release",
-    /// L2: a Release of a term that never reigned restores the former promise.
+    /// A Release of a term that never reigned restores the former promise (L2 of voters).
     RestorePromise = "promise-kept",
     /// A drop is reported only after the lane has stopped.
     DropBarrier = "no-barrier",

@@ -61,7 +61,7 @@ impl LaneHost<Message> for Hands<'_> {
         self.effects.push(Effect::Discard(slot));
     }
 
-    fn weigh(&mut self, _: &Message) -> Result<u32, Reason> {
+    fn weigh(&mut self, _: &EntityId, _: &Message) -> Result<u32, Reason> {
         Ok(100)
     }
 

@@ -404,6 +404,10 @@ impl<E: Entity, O: Outside<E::Message>> Host<E::Message> for Cast<E, O> {
         self.give_up(id, message, fate);
     }
 
+    fn withdraw(&mut self, message: E::Message) {
+        message.withdraw();
+    }
+
     fn wall(&mut self) -> u64 {
         self.outside.wall()
     }

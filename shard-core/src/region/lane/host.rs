@@ -99,11 +99,17 @@ pub trait LaneHost<M> {
     fn cancel(&mut self, slot: Slot);
     /// Drop the state of an entity that runs nothing. No answer.
     fn discard(&mut self, slot: Slot);
-    /// How many bytes the message will be on the wire; or why it cannot go there.
+    /// Whether a handler or a first hook may still start. One call into the lane may start thousands, at an instant that
+    /// was true at its beginning; this is asked before each of them, so that a session that ends meanwhile ends them. What
+    /// may not start waits for the next [`Order::Live`](super::Order::Live), or for the end.
+    fn may_start(&mut self) -> bool {
+        true
+    }
+    /// How many bytes the message and the id it is for will be on the wire; or why it cannot go there.
     ///
     /// # Errors
-    /// [`Reason::TooLarge`].
-    fn weigh(&mut self, message: &M) -> Result<u32, Reason>;
+    /// [`Reason::TooLarge`], or [`Reason::Garbled`] if it cannot be encoded.
+    fn weigh(&mut self, id: &EntityId, message: &M) -> Result<u32, Reason>;
     /// Whether the link to that process takes a message now. If not, the message stays unsent, which it is worth much more
     /// than in doubt, and the host owes an [`Order::Room`](super::Order::Room) once the link does.
     fn can_transmit(&mut self, to: NodeKey) -> bool {
@@ -118,6 +124,11 @@ pub trait LaneHost<M> {
     fn lookup(&mut self, shard: ShardId);
     /// A message of a caller on this node met its fate without an answer.
     fn undelivered(&mut self, id: &EntityId, message: M, fate: Fate);
+    /// A message of another process's stream is not taken here: its sender holds it still and learns by a receipt what to
+    /// do. Drop it without a word to its asker, who would take it for the end.
+    fn withdraw(&mut self, message: M) {
+        drop(message);
+    }
     /// The shard is this node's from now on; for information.
     fn owned(&mut self, shard: ShardId, token: Token);
     /// The shard is this node's no more; for information, whatever ended it.

@@ -130,12 +130,13 @@ impl<M> Lane<M> {
         state.residents += 1;
         let slot = self.residents.create(hash, id.clone(), shard, activation);
         self.sleepers.touch(now, slot.index);
-        if self.is_live(now) {
+        let live = self.may_start(now, host);
+        if live {
             host.start(slot, Life { id, shard, token, activation });
         } else {
             self.withhold(slot);
         }
-        if host.woke() && self.is_live(now) {
+        if host.woke() && live {
             self.evict(slot, host);
         }
         slot
@@ -197,11 +198,9 @@ impl<M> Lane<M> {
                 }
             };
         }
-        if !self.is_live(now) {
-            if resident.waiting() > 0 || resident.leaving {
-                self.stall(slot);
-            }
-            return;
+        let (waits, leaves) = (resident.waiting() > 0, resident.leaving);
+        if (waits || leaves) && !self.may_start(now, host) {
+            return self.stall(slot);
         }
         match self.residents.next_mail(slot) {
             Some(mail) => self.run(slot, mail, host),
@@ -272,7 +271,7 @@ impl<M> Lane<M> {
             self.bury(slot, host);
             return self.after_burial(now, shard, host);
         }
-        if !self.is_live(now) {
+        if !self.may_start(now, host) {
             return self.withhold(slot);
         }
         let Some(tenure) = self.shards[at].tenure.as_mut() else { return };
@@ -297,7 +296,7 @@ impl<M> Lane<M> {
         let state = &mut self.shards[at];
         state.residents -= 1;
         for mail in mail {
-            super::sender::keep_returned(&mut state.returned, &resident.id, mail);
+            super::sender::keep_returned(&mut state.returned, &resident.id, mail, host);
         }
     }
 

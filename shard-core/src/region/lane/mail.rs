@@ -71,13 +71,14 @@ impl<M> Lane<M> {
             Some(tenure) => tenure.incoming.data(from, token, attempt, seq, first),
             None => Verdict::Refuse { draining: false },
         };
-        match verdict {
-            Verdict::Accept => {}
-            Verdict::Duplicate | Verdict::Drop => return,
-            Verdict::Refuse { draining } => {
-                host.receipt(from, Receipt::Refuse { key, token, attempt, draining, hint: None });
-                return;
+        if let Verdict::Refuse { draining } = verdict {
+            host.receipt(from, Receipt::Refuse { key, token, attempt, draining, hint: None });
+        }
+        if verdict != Verdict::Accept {
+            if let Ok(message) = body {
+                host.withdraw(message);
             }
+            return;
         }
         match body {
             Ok(message) => {
@@ -130,7 +131,7 @@ impl<M> Lane<M> {
     }
 
     fn give(&mut self, now: Instant, slot: Slot, mail: Mail<M>, host: &mut impl LaneHost<M>) {
-        let live = self.is_live(now);
+        let live = self.may_start(now, host);
         let Some(resident) = self.residents.get_mut(slot) else { return };
         if resident.phase != Phase::Stopping {
             self.sleepers.touch(now, slot.index);
@@ -183,7 +184,10 @@ impl<M> Lane<M> {
         let reason = Reason::Full(Bound::Entity);
         match mail.origin {
             Origin::Here { .. } => host.undelivered(&resident.id, mail.message, Fate::NotRun(reason)),
-            Origin::Stream { from, seq } => self.reject(resident.shard, from, seq, reason, host),
+            Origin::Stream { from, seq } => {
+                self.reject(resident.shard, from, seq, reason, host);
+                host.withdraw(mail.message);
+            }
             Origin::Timer => {
                 host.notice(crate::machine::Notice::BoundHit { what: "mailbox, by the entity's own timer" });
             }

@@ -175,6 +175,11 @@ impl<M> Lane<M> {
         now < self.live_until
     }
 
+    /// Whether one more may start, at `now` and at the host's own time.
+    fn may_start(&self, now: Instant, host: &mut impl LaneHost<M>) -> bool {
+        self.is_live(now) && host.may_start()
+    }
+
     /// The grant under which a handler of `shard` could start at `now`, if any could.
     #[must_use]
     pub fn serves(&self, now: Instant, shard: ShardId) -> Option<Token> {

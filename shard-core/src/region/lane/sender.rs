@@ -21,9 +21,18 @@ use crate::wire::Home;
 pub(super) type Returned<M> = GivenBack<EntityId, M>;
 
 /// Keeps the mail of local callers out of a life that ended; mail of streams is still kept by its sender.
-pub(super) fn keep_returned<M>(returned: &mut Vec<Returned<M>>, id: &EntityId, mail: Mail<M>) {
-    if let Origin::Here { ask, deadline } = mail.origin {
-        returned.push(GivenBack { entity: id.clone(), body: mail.message, ask, bytes: 0, deadline });
+pub(super) fn keep_returned<M>(
+    returned: &mut Vec<Returned<M>>,
+    id: &EntityId,
+    mail: Mail<M>,
+    host: &mut impl LaneHost<M>,
+) {
+    match mail.origin {
+        Origin::Here { ask, deadline } => {
+            returned.push(GivenBack { entity: id.clone(), body: mail.message, ask, bytes: 0, deadline });
+        }
+        Origin::Stream { .. } => host.withdraw(mail.message),
+        Origin::Timer => {}
     }
 }
 
@@ -32,7 +41,7 @@ impl<M> Lane<M> {
     pub(super) fn depart(&mut self, now: Instant, tell: Tell<'_, M>, host: &mut impl LaneHost<M>) {
         let Tell { id, shard, message, ask, deadline, .. } = tell;
         let id = EntityId::from(id);
-        let bytes = match host.weigh(&message) {
+        let bytes = match host.weigh(&id, &message) {
             Ok(bytes) => bytes as usize,
             Err(reason) => return host.undelivered(&id, message, Fate::NotRun(reason)),
         };
@@ -162,16 +171,24 @@ impl<M> Lane<M> {
     /// The end of a tenure here: what was not taken goes back to the front of the shard's stream, which looks for the next
     /// owner.
     pub(super) fn give_back(&mut self, now: Instant, at: usize, host: &mut impl LaneHost<M>) {
-        let mut returned = mem::take(&mut self.shards[at].returned);
+        let returned = mem::take(&mut self.shards[at].returned);
         if returned.is_empty() && self.shards[at].outgoing.is_none() {
             return;
         }
-        returned.retain_mut(|mail| {
-            mail.bytes = host.weigh(&mail.body).unwrap_or(u32::MAX) as usize;
-            true
-        });
+        let mut travels = Vec::with_capacity(returned.len());
+        for mut mail in returned {
+            match host.weigh(&mail.entity, &mail.body) {
+                Ok(bytes) => {
+                    mail.bytes = bytes as usize;
+                    travels.push(mail);
+                }
+                // It could be told to an entity here, but no link would carry it: a frame that every reader refuses would
+                // be sent again for ever.
+                Err(reason) => host.undelivered(&mail.entity, mail.body, Fate::NotRun(reason)),
+            }
+        }
         let mut outputs = mem::take(&mut self.scratch);
-        self.outgoing(at).give_back(now, returned, &mut outputs);
+        self.outgoing(at).give_back(now, travels, &mut outputs);
         self.obey(now, at, outputs, host);
     }
 

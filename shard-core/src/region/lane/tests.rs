@@ -28,8 +28,14 @@ impl LaneHost<u32> for Host {
     fn discard(&mut self, _: Slot) {
         self.push("discard".to_string());
     }
-    fn weigh(&mut self, _: &u32) -> Result<u32, Reason> {
-        Ok(1)
+    fn may_start(&mut self) -> bool {
+        !self.iter().any(|line| line == "time is up")
+    }
+    fn withdraw(&mut self, message: u32) {
+        self.push(std::format!("withdraw {message}"));
+    }
+    fn weigh(&mut self, _: &EntityId, message: &u32) -> Result<u32, Reason> {
+        if *message == HUGE { Err(Reason::TooLarge { bytes: 9, limit: 1 }) } else { Ok(1) }
     }
     fn transmit(&mut self, to: NodeKey, _: DataHead, _: &EntityId, body: &u32) {
         self.push(std::format!("send {body} to {}", to.id));
@@ -64,6 +70,8 @@ impl LaneHost<u32> for Host {
     fn notice(&mut self, _: Notice) {}
 }
 
+/// Too long for any link.
+const HUGE: u32 = 999;
 const SHARD: ShardId = ShardId(0);
 const TOKEN: Token = Token { counter: 1, node: NodeId(1), number: 1 };
 const PEER: NodeKey = NodeKey { id: NodeId(2), incarnation: Incarnation(1) };
@@ -245,4 +253,68 @@ fn mail_that_was_not_taken_when_a_tenure_ends_looks_for_the_next_owner() {
     host.clear();
     lane.order(ms(6), Order::Home { shard: SHARD, home: Some(home) }, &mut host);
     assert_eq!(host, ["send 2 to n2", "send 3 to n2"]);
+}
+
+#[test]
+fn what_the_host_sees_end_in_the_middle_of_a_call_ends_there() {
+    let (mut lane, mut host) = lane();
+    let slot = awake(&mut lane, "a", &mut host);
+    tell(&mut lane, ms(2), "a", 1, &mut host);
+    tell(&mut lane, ms(2), "a", 2, &mut host);
+    host.push("time is up".to_string());
+    // For the call it is still 2 ms; for the host the session is over.
+    lane.finished(ms(2), slot, Next::Stay, &mut host);
+    tell(&mut lane, ms(2), "b", 3, &mut host);
+    assert_eq!(host, ["run 1", "time is up"]);
+    host.clear();
+    lane.order(ms(3), Order::Live { until: ms(2_000) }, &mut host);
+    assert_eq!(host, ["run 2", "start b"]);
+}
+
+#[test]
+fn an_abandoned_lane_drops_what_runs_and_tells_what_waits() {
+    let (mut lane, mut host) = lane();
+    awake(&mut lane, "a", &mut host);
+    tell(&mut lane, ms(2), "a", 1, &mut host);
+    tell(&mut lane, ms(2), "a", 2, &mut host);
+    arrive(&mut lane, ms(2), "a", 1, &mut host);
+    host.clear();
+    lane.abandon(ms(3), &mut host);
+    let fate = Fate::NotRun(Reason::Stopping);
+    assert_eq!(host, ["cancel".to_string(), "withdraw 1".to_string(), std::format!("2 {fate}")]);
+    assert_eq!(lane.residents(), 0);
+}
+
+#[test]
+fn what_is_not_taken_is_withdrawn_so_that_its_asker_goes_on_waiting() {
+    let (mut lane, mut host) = lane();
+    awake(&mut lane, "a", &mut host);
+    tell(&mut lane, ms(2), "a", 7, &mut host);
+    arrive(&mut lane, ms(2), "a", 1, &mut host);
+    arrive(&mut lane, ms(2), "a", 1, &mut host);
+    host.clear();
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900), leaving: false }, &mut host);
+    arrive(&mut lane, ms(3), "a", 2, &mut host);
+    assert_eq!(host, ["refuse, draining: true to n2", "withdraw 2"]);
+    host.clear();
+    let slot = slot(&lane, "a");
+    lane.finished(ms(4), slot, Next::Stay, &mut host);
+    lane.stopped(ms(4), slot, &mut host);
+    assert!(host.contains(&"withdraw 1".to_string()), "{host:?}");
+}
+
+#[test]
+fn what_no_link_carries_is_told_when_its_shard_moves() {
+    let (mut lane, mut host) = lane();
+    let slot = awake(&mut lane, "a", &mut host);
+    for message in [1, HUGE, 2] {
+        tell(&mut lane, ms(2), "a", message, &mut host);
+    }
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900), leaving: false }, &mut host);
+    lane.finished(ms(4), slot, Next::Stay, &mut host);
+    host.clear();
+    lane.stopped(ms(4), slot, &mut host);
+    let fate = Fate::NotRun(Reason::TooLarge { bytes: 9, limit: 1 });
+    assert!(host.contains(&std::format!("{HUGE} {fate}")), "{host:?}");
+    assert_eq!(lane.unsettled(SHARD), 1, "the other goes to the next owner");
 }

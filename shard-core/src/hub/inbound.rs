@@ -1,0 +1,285 @@
+//! The answering end of links: one task that accepts, and one per accepted connection that reads.
+
+use std::format;
+use std::string::{String, ToString};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use std::vec::Vec;
+
+use super::clock;
+use super::events::Event;
+use super::inbox::ReceiptItem;
+use super::net::{HANDSHAKE, SILENCE};
+use super::peers::Peer;
+use super::runtime::{Either, Read, Runtime, Socket, Write, race, timeout};
+use super::shared::{DataFrame, Shared, count, lock};
+use crate::entity::Reason;
+use crate::id::NodeKey;
+use crate::node;
+use crate::wire::frame::{self, Decoder, End, Frame, FrameLimits};
+use crate::wire::link::{Arrival, Confirmed, Hello, ReceiverOrder};
+use crate::wire::{ReplyFate, Stream, StreamRef, codec};
+
+/// Connections that have not introduced themselves yet, at most.
+const STRANGERS: usize = 256;
+
+/// Accepts connections for as long as the node runs.
+pub(super) async fn accept<R: Runtime>(shared: Arc<Shared>, runtime: R, listener: R::Listener) {
+    let strangers = Arc::new(AtomicUsize::new(0));
+    while !shared.is_stopped() {
+        let accepted = match race(R::accept(&listener), runtime.sleep(Duration::from_secs(1))).await {
+            Either::Left(accepted) => accepted,
+            Either::Right(()) => continue,
+        };
+        let Ok((socket, from)) = accepted else {
+            // Out of descriptors, most likely: give the others time to end.
+            runtime.sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        if strangers.fetch_add(1, Ordering::AcqRel) >= STRANGERS {
+            strangers.fetch_sub(1, Ordering::AcqRel);
+            refused(&shared, from.to_string(), "too many connections wait to introduce themselves".to_string());
+            continue;
+        }
+        let (shared, strangers) = (Arc::clone(&shared), Arc::clone(&strangers));
+        let own = runtime.clone();
+        runtime.spawn(async move {
+            let (reader, writer) = socket.split();
+            let address = from.to_string();
+            let mut inbound = Inbound::<R> {
+                shared,
+                runtime: own,
+                reader,
+                writer,
+                decoder: Decoder::new(End::Answerer, FrameLimits::default()),
+            };
+            let greeted = inbound.greet().await;
+            strangers.fetch_sub(1, Ordering::AcqRel);
+            let why = match greeted {
+                Ok(guest) => {
+                    let why = inbound.listen(&guest).await;
+                    lock(&guest.peer.receiver).disconnected(guest.connection);
+                    why
+                }
+                Err(why) => Some(why),
+            };
+            if let Some(why) = why {
+                refused(&inbound.shared, address, why);
+            }
+        });
+    }
+}
+
+fn refused(shared: &Shared, address: String, why: String) {
+    count(&shared.tallies.peers_refused, 1);
+    shared.emit(Event::PeerRefused { address, why });
+}
+
+/// Who introduced itself on an accepted connection. Its address counts once it is confirmed: a `Hello` may be read long
+/// after its process died.
+struct Guest {
+    peer: Arc<Peer>,
+    from: NodeKey,
+    address: String,
+    connection: u64,
+}
+
+/// One accepted connection.
+struct Inbound<R: Runtime> {
+    shared: Arc<Shared>,
+    runtime: R,
+    reader: <R::Socket as Socket>::Reader,
+    writer: <R::Socket as Socket>::Writer,
+    decoder: Decoder,
+}
+
+impl<R: Runtime> Inbound<R> {
+    /// The handshake, in bounded time and memory.
+    async fn greet(&mut self) -> Result<Guest, String> {
+        let runtime = self.runtime.clone();
+        timeout(&runtime, HANDSHAKE, self.shake_hands())
+            .await
+            .unwrap_or_else(|| Err("did not introduce itself in time".to_string()))
+    }
+
+    async fn shake_hands(&mut self) -> Result<Guest, String> {
+        match self.introduction().await {
+            Ok(hello) => self.admit(hello).await,
+            Err(why) => Err(self.refuse(why).await),
+        }
+    }
+
+    async fn introduction(&mut self) -> Result<Hello, String> {
+        loop {
+            match self.decoder.next_frame().map_err(|error| error.to_string())? {
+                Some(Frame::Hello(hello)) => return Ok(hello),
+                Some(_) => return Err("spoke before it introduced itself".to_string()),
+                None => {}
+            }
+            match self.reader.read(self.decoder.spare()).await {
+                Ok(0) => return Err("closed before it introduced itself".to_string()),
+                Ok(read) => self.decoder.filled(read),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// Tells the stranger why, if it still listens.
+    async fn refuse(&mut self, why: String) -> String {
+        let mut bytes = Vec::new();
+        frame::write_refused(&mut bytes, &why);
+        let _ = self.writer.write_all(&bytes).await;
+        why
+    }
+
+    async fn admit(&mut self, hello: Hello) -> Result<Guest, String> {
+        let connection = self.shared.peers.next_connection();
+        let mut bytes = Vec::new();
+        let identity = &self.shared.peers.identity;
+        let admitted = identity.admit(&hello).and_then(|()| {
+            let peer = self.shared.peers.of(hello.from.id);
+            let welcome = lock(&peer.receiver).hello(identity, connection, &hello)?;
+            Ok((peer, welcome))
+        });
+        match admitted {
+            Ok((peer, welcome)) => {
+                frame::write_welcome(&mut bytes, &welcome);
+                self.decoder.open();
+                self.writer.write_all(&bytes).await.map_err(|error| error.to_string())?;
+                Ok(Guest { peer, from: hello.from, address: hello.address, connection })
+            }
+            Err(refusal) => Err(self.refuse(refusal.to_string()).await),
+        }
+    }
+
+    /// Reads frames until the connection ends; `Some(why)` if the peer is at fault.
+    async fn listen(&mut self, guest: &Guest) -> Option<String> {
+        let Guest { peer, connection, .. } = guest;
+        let connection = *connection;
+        loop {
+            match self.read_all(guest) {
+                Ok(true) => {}
+                Ok(false) => return None,
+                Err(why) => return Some(why),
+            }
+            let ack = lock(&peer.receiver).expire(clock::now());
+            match ack {
+                Some(ReceiverOrder::Ack { connection: on, upto }) if on == connection => {
+                    let mut bytes = Vec::new();
+                    frame::write_ack(&mut bytes, upto);
+                    if self.writer.write_all(&bytes).await.is_err() {
+                        return None;
+                    }
+                }
+                Some(ReceiverOrder::Close { connection: on }) if on == connection => return None,
+                _ => {}
+            }
+            if self.shared.is_stopped() {
+                return None;
+            }
+            match timeout(&self.runtime, SILENCE, self.reader.read(self.decoder.spare())).await {
+                None if self.decoder.is_within_frame() => {
+                    return Some("stopped in the middle of a frame".to_string());
+                }
+                None | Some(Ok(0) | Err(_)) => return None,
+                Some(Ok(read)) => self.decoder.filled(read),
+            }
+        }
+    }
+
+    /// Works off what the decoder holds. `Ok(false)`: the connection is of no use any more.
+    fn read_all(&mut self, guest: &Guest) -> Result<bool, String> {
+        let Guest { peer, from, address, connection } = guest;
+        let (from, connection, now) = (*from, *connection, clock::now());
+        let mut receiver = lock(&peer.receiver);
+        let mut bulk = false;
+        while let Some(frame) = self.decoder.next_frame().map_err(|error| error.to_string())? {
+            match receiver.confirm(now, connection) {
+                Confirmed::Already => {}
+                Confirmed::Stale => return Ok(false),
+                Confirmed::Opened { gone, .. } => {
+                    if let Some(gone) = gone {
+                        // Our own link is over as well. Left to itself it would notice at its next handshake, which may
+                        // never come: what the coordinator says to the new life is not for the old one's link.
+                        self.shared.end_life(peer, gone);
+                    }
+                    self.shared.peers.reach(from.id, address);
+                    self.shared.input(node::Input::Met { node: from, address: address.clone() });
+                }
+            }
+            match frame {
+                Frame::Ping => receiver.ping(now, connection),
+                Frame::Control(bytes) => {
+                    receiver.hear(now, connection);
+                    let message = codec::decode_control(bytes).map_err(|error| error.to_string())?;
+                    let to = self.shared.me;
+                    self.shared.input(node::Input::Heard { from, to, message });
+                }
+                Frame::Message { seq, bytes } => {
+                    bulk = true;
+                    // Before the link counts it as here: else it would be lost in silence with the connection.
+                    let message = codec::decode(bytes).map_err(|error| error.to_string())?;
+                    match receiver.frame(now, connection, seq) {
+                        Arrival::Deliver => {
+                            if !deliver(&self.shared, from, message) {
+                                receiver.give_back(seq);
+                                return Err("more messages wait for a lane than it may hold".to_string());
+                            }
+                        }
+                        Arrival::Duplicate => {}
+                        Arrival::Gap => return Err(format!("frame {seq} came after a gap")),
+                        Arrival::Stale => return Ok(false),
+                    }
+                }
+                Frame::Hello(_) | Frame::Welcome(_) | Frame::Refused(_) | Frame::Ack { .. } => {
+                    return Err("a frame out of place".to_string());
+                }
+            }
+        }
+        if bulk {
+            // One ack for all that one read brought.
+            receiver.ping(now, connection);
+        }
+        Ok(true)
+    }
+}
+
+/// Hands a stream message to the lane it concerns. False: the lane can hold no more.
+fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) -> bool {
+    let key = message.key();
+    let shard = key.shard;
+    let Some(door) = shared.door(key.kind) else {
+        if let Stream::Data { token, attempt, .. } = message {
+            // No such type here (any more): nothing of it is owned, and the sender must look again.
+            let peer = shared.peers.of(from.id);
+            let refusal = Stream::Refuse { key, token, attempt, draining: false, hint: None };
+            peer.bulk(from, |out| codec::encode(out, &refusal));
+        }
+        return true;
+    };
+    match message {
+        Stream::Data { token, attempt, seq, first, ask, entity, body: (tag, body), .. } => {
+            return door.data(from, DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body });
+        }
+        Stream::Taken { token, upto, .. } => door.receipt(shard, ReceiptItem::Taken { from, shard, token, upto }),
+        Stream::Closed { token, upto, beyond, .. } => {
+            door.receipt(shard, ReceiptItem::Closed { from, shard, token, upto, beyond });
+        }
+        Stream::Refuse { token, attempt, draining, hint, .. } => {
+            door.receipt(shard, ReceiptItem::Refuse { from, shard, token, attempt, draining, hint });
+        }
+        Stream::Rejected { token, seq, reason, tag, .. } => {
+            let reason = Reason::from_wire(reason, tag);
+            door.receipt(shard, ReceiptItem::Rejected { from, shard, token, seq, reason });
+        }
+        Stream::Reply { seq, fate, .. } => {
+            let answer = match fate {
+                ReplyFate::Answer((_, bytes)) => Some(bytes.to_vec()),
+                ReplyFate::Ended => None,
+            };
+            door.receipt(shard, ReceiptItem::Reply { from, shard, seq, answer });
+        }
+    }
+    true
+}
