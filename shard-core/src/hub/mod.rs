@@ -33,6 +33,8 @@ mod proxy_host;
 mod region;
 mod runtime;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 pub use builder::NodeBuilder;
 pub use clock::now;
