@@ -17,8 +17,9 @@
 //! | 6 | [`shard`] | the life cycles of one shard's entities |
 //! | 5 | [`election`], [`session`], [`passivation`] | who reigns; whether this node lives; who is put to sleep |
 //! | 4 | [`wire`] | messages between machines, framing, reliable links |
+//! | 4 | [`prelude`] | what authors of entities import |
 //! | 3 | [`allocation`] | strategies and plans |
-//! | 3 | [`entity`], [`prelude`] | what users write |
+//! | 3 | [`entity`] | what users write |
 //! | 2 | [`collections`] | slab, table, recency list, parking |
 //! | 1 | [`machine`] | the contract |
 //! | 0 | [`time`], [`id`], [`prng`], [`hash`], [`name`] | ground |

@@ -14,11 +14,13 @@
 //! Nothing waits for the control task: callers reach lanes by one short lock, lanes read one atomic before every handler.
 //! May import everything but `sim`.
 
+mod answering;
 mod away;
 mod bell;
 mod builder;
 mod clock;
 mod control;
+mod deliver;
 mod entity_host;
 mod events;
 mod hosting;

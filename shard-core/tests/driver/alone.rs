@@ -393,7 +393,7 @@ fn leaving_stops_every_entity_and_ends_what_it_kept() {
     assert!(bench.engine.driver().has_left());
     let mut stops = bench.stops.lock().unwrap().clone();
     stops.sort();
-    assert_eq!(stops, [("a".into(), StopReason::Handoff), ("b".into(), StopReason::Handoff)]);
+    assert_eq!(stops, [("a".into(), StopReason::NodeLeaving), ("b".into(), StopReason::NodeLeaving)]);
     assert!(kept.try_recv().is_err());
     let mut late = bench.ask("a", Add(1));
     assert_eq!(late.try_recv(), Ok(Some(Err(AskFailure::Undelivered(Reason::Stopping)))));
