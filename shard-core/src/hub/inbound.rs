@@ -8,18 +8,17 @@ use std::time::Duration;
 use std::vec::Vec;
 
 use super::clock;
+use super::deliver::deliver;
 use super::events::Event;
-use super::inbox::ReceiptItem;
 use super::net::{HANDSHAKE, SILENCE};
 use super::peers::Peer;
 use super::runtime::{Either, Read, Runtime, Socket, Write, race, timeout};
-use super::shared::{DataFrame, Shared, count, lock};
-use crate::entity::Reason;
+use super::shared::{Shared, count, lock};
 use crate::id::NodeKey;
 use crate::node;
+use crate::wire::codec;
 use crate::wire::frame::{self, Decoder, End, Frame, FrameLimits};
 use crate::wire::link::{Arrival, Confirmed, Hello, ReceiverOrder};
-use crate::wire::{ReplyFate, Stream, StreamRef, codec};
 
 /// Connections that have not introduced themselves yet, at most.
 const STRANGERS: usize = 256;
@@ -243,43 +242,4 @@ impl<R: Runtime> Inbound<R> {
         }
         Ok(true)
     }
-}
-
-/// Hands a stream message to the lane it concerns. False: the lane can hold no more.
-fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) -> bool {
-    let key = message.key();
-    let shard = key.shard;
-    let Some(door) = shared.door(key.kind) else {
-        if let Stream::Data { token, attempt, .. } = message {
-            // No such type here (any more): nothing of it is owned, and the sender must look again.
-            let peer = shared.peers.of(from.id);
-            let refusal = Stream::Refuse { key, token, attempt, draining: false, hint: None };
-            peer.bulk(from, |out| codec::encode(out, &refusal));
-        }
-        return true;
-    };
-    match message {
-        Stream::Data { token, attempt, seq, first, ask, entity, body: (tag, body), .. } => {
-            return door.data(from, DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body });
-        }
-        Stream::Taken { token, upto, .. } => door.receipt(shard, ReceiptItem::Taken { from, shard, token, upto }),
-        Stream::Closed { token, upto, beyond, .. } => {
-            door.receipt(shard, ReceiptItem::Closed { from, shard, token, upto, beyond });
-        }
-        Stream::Refuse { token, attempt, draining, hint, .. } => {
-            door.receipt(shard, ReceiptItem::Refuse { from, shard, token, attempt, draining, hint });
-        }
-        Stream::Rejected { token, seq, reason, tag, .. } => {
-            let reason = Reason::from_wire(reason, tag);
-            door.receipt(shard, ReceiptItem::Rejected { from, shard, token, seq, reason });
-        }
-        Stream::Reply { seq, fate, .. } => {
-            let answer = match fate {
-                ReplyFate::Answer((_, bytes)) => Some(bytes.to_vec()),
-                ReplyFate::Ended => None,
-            };
-            door.receipt(shard, ReceiptItem::Reply { from, shard, seq, answer });
-        }
-    }
-    true
 }

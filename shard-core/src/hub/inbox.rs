@@ -140,7 +140,7 @@ impl<M> LaneDoor<M> {
     pub(super) fn has_room(&self, at: usize, waker: &Waker) -> bool {
         let mut inbox = self.lock();
         let full = inbox.full(at, self.bounds).is_some() && inbox.closed.is_none();
-        if full {
+        if full && !inbox.callers.iter().any(|known| known.will_wake(waker)) {
             inbox.callers.push(waker.clone());
         }
         !full

@@ -119,7 +119,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         let mut alarm: Option<(Instant, Sleep)> = None;
         loop {
             door.swap(&mut batch);
-            self.look_at_the_clock();
+            self.come_back();
             self.host.collect();
             self.settle();
             let worked = !batch.is_empty();
@@ -137,6 +137,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
                 return self.abandon(door);
             }
             if worked {
+                self.look_at_the_clock();
                 yield_now().await;
                 continue;
             }
@@ -184,7 +185,9 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
                 return;
             }
             self.core.flush(&mut self.host);
+            self.look_at_the_clock();
             yield_now().await;
+            self.come_back();
             door.swap_urgent(&mut urgent);
             self.obey(&mut urgent);
             self.host.collect();
@@ -329,6 +332,14 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         } else if self.host.out().shared.live_until() != self.live_until {
             self.look_at_the_session();
         }
+    }
+
+    /// After a wait or a turn of other tasks: that time is nobody's handler's.
+    fn come_back(&mut self) {
+        self.now = clock::now();
+        self.since_clock = 0;
+        self.ran = false;
+        self.look_at_the_session();
     }
 
     fn look_at_the_clock(&mut self) {

@@ -14,11 +14,13 @@
 //! Nothing waits for the control task: callers reach lanes by one short lock, lanes read one atomic before every handler.
 //! May import everything but `sim`.
 
+mod answering;
 mod away;
 mod bell;
 mod builder;
 mod clock;
 mod control;
+mod deliver;
 mod entity_host;
 mod events;
 mod hosting;
@@ -33,6 +35,8 @@ mod proxy_host;
 mod region;
 mod runtime;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 pub use builder::NodeBuilder;
 pub use clock::now;

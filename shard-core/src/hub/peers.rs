@@ -15,13 +15,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::vec::Vec;
 
 use super::bell::Bell;
-use super::shared::{Shared, lock};
-use crate::entity::{AskFailure, ReplyPath};
-use crate::id::{NodeId, NodeKey, ShardKey};
+use super::shared::lock;
+use crate::id::{NodeId, NodeKey};
 use crate::machine::Fixed;
-use crate::region::lane::Order;
 use crate::wire::link::{Identity, LinkConfig, LinkReceiver, LinkSender, PeerGone, Unit};
-use crate::wire::{Control, ReplyFate, Stream, codec, frame};
+use crate::wire::{Control, codec, frame};
 
 /// The longest body of a message, with the id of its entity, or of an answer.
 pub(super) const BODY_MAX: u32 = 1 << 20;
@@ -371,7 +369,7 @@ impl PeerState {
     }
 
     /// That life is over, as its successor or the coordinator says. True if the link was to it: it is free for the next.
-    fn end(&mut self, node: NodeKey) -> bool {
+    pub(super) fn end(&mut self, node: NodeKey) -> bool {
         self.is_over(node);
         let gone: Option<PeerGone<Batch>> = self.link.gone(super::clock::now(), node);
         if gone.is_none() {
@@ -396,63 +394,5 @@ impl PeerState {
             bytes.clear();
             self.spare.push(bytes);
         }
-    }
-}
-
-impl Shared {
-    /// That process is over, as a handshake or the coordinator says.
-    pub(super) fn peer_gone(&self, node: NodeKey) {
-        self.each_door(|door| door.all(Order::PeerGone(node)));
-    }
-
-    /// The link to that process takes messages again.
-    pub(super) fn room(&self, node: NodeKey) {
-        self.each_door(|door| door.all(Order::Room(node)));
-    }
-
-    /// A link is hard to use, or usable again.
-    pub(super) fn link(&self, node: NodeKey, up: bool) {
-        self.each_door(|door| door.all(Order::Link { node, up }));
-    }
-
-    /// The coordinator says that the process is gone for good: its link is over.
-    pub(super) fn end_peer(&self, node: NodeKey) {
-        let peer = self.peers.of(node.id);
-        lock(&peer.receiver).gone(node);
-        self.end_life(&peer, node);
-    }
-
-    /// That life of the node is over: nothing goes to it any more, and what went is in doubt.
-    pub(super) fn end_life(&self, peer: &Peer, node: NodeKey) {
-        {
-            let mut state = lock(&peer.state);
-            if state.end(node) {
-                peer.closed();
-                peer.measure(&state);
-            }
-        }
-        peer.bell.ring();
-        self.peer_gone(node);
-    }
-}
-
-/// The way back to a node that asked.
-pub(super) struct Answering {
-    pub(super) shared: Arc<Shared>,
-    pub(super) to: NodeKey,
-    pub(super) key: ShardKey,
-    pub(super) seq: u64,
-}
-
-impl ReplyPath for Answering {
-    fn answer(self: Box<Self>, body: Result<Vec<u8>, AskFailure>) {
-        let (key, seq) = (self.key, self.seq);
-        let fate = match &body {
-            Ok(bytes) if bytes.len() <= BODY_MAX as usize => ReplyFate::Answer((0, &bytes[..])),
-            // An answer that is too long, or that its own type cannot encode, is none.
-            Ok(_) | Err(_) => ReplyFate::Ended,
-        };
-        let peer = self.shared.peers.of(self.to.id);
-        peer.bulk(self.to, |out| codec::encode(out, &Stream::Reply { key, seq, fate }));
     }
 }

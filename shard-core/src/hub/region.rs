@@ -8,8 +8,8 @@ use std::vec::Vec;
 
 use core::num::NonZeroU32;
 
+use super::answering::Answering;
 use super::inbox::{ArrivalItem, LaneDoor, ReceiptItem, TellItem};
-use super::peers::Answering;
 use super::shared::{DataFrame, Door, Shared, count};
 use crate::collections::EntityId;
 use crate::entity::{Alarm, Clock, DecodeError, Reason, Route, Wire};

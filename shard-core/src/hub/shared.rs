@@ -12,7 +12,7 @@ use std::vec::Vec;
 use super::bell::Bell;
 use super::clock::Alarms;
 use super::events::{Event, Events};
-use super::peers::Peers;
+use super::peers::{Peer, Peers};
 use super::runtime::Boxed;
 use crate::allocation::AllocationStrategy;
 use crate::entity::{Alarm, Clock, Reason, Services};
@@ -338,6 +338,44 @@ impl Drop for Running {
         if self.0.lanes.fetch_sub(1, Ordering::SeqCst) == 1 && self.0.is_stopped() {
             self.0.over();
         }
+    }
+}
+
+/// What the lanes are told about links.
+impl Shared {
+    /// That process is over, as a handshake or the coordinator says.
+    pub(super) fn peer_gone(&self, node: NodeKey) {
+        self.each_door(|door| door.all(Order::PeerGone(node)));
+    }
+
+    /// The link to that process takes messages again.
+    pub(super) fn room(&self, node: NodeKey) {
+        self.each_door(|door| door.all(Order::Room(node)));
+    }
+
+    /// A link is hard to use, or usable again.
+    pub(super) fn link(&self, node: NodeKey, up: bool) {
+        self.each_door(|door| door.all(Order::Link { node, up }));
+    }
+
+    /// The coordinator says that the process is gone for good: its link is over.
+    pub(super) fn end_peer(&self, node: NodeKey) {
+        let peer = self.peers.of(node.id);
+        lock(&peer.receiver).gone(node);
+        self.end_life(&peer, node);
+    }
+
+    /// That life of the node is over: nothing goes to it any more, and what went is in doubt.
+    pub(super) fn end_life(&self, peer: &Peer, node: NodeKey) {
+        {
+            let mut state = lock(&peer.state);
+            if state.end(node) {
+                peer.closed();
+                peer.measure(&state);
+            }
+        }
+        peer.bell.ring();
+        self.peer_gone(node);
     }
 }
 

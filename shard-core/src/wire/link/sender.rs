@@ -74,6 +74,9 @@ pub struct PeerGone<U> {
     pub unsent: VecDeque<U>,
 }
 
+/// No honest link counts so far.
+const FRAMES_EVER: u64 = 1 << 62;
+
 impl<U: Unit> LinkSender<U> {
     /// A link that dials at once. `peer`: whom it is for, if that is known.
     #[must_use]
@@ -190,6 +193,10 @@ impl<U: Unit> LinkSender<U> {
         connection: u64,
         welcome: Welcome,
     ) -> Result<Option<PeerGone<U>>, LinkFault> {
+        if welcome.expected > FRAMES_EVER {
+            self.failed(now);
+            return Err(LinkFault::Ahead { claimed: welcome.expected, written: self.acked });
+        }
         let gone = match self.peer {
             Some(asked) if asked.id != welcome.node.id => {
                 self.failed(now);
