@@ -230,7 +230,7 @@ fn a_halting_lane_tells_known_senders_to_wait_for_what_was_taken() {
     lane.order(ms(3), Order::Halt, &mut host);
     arrive(&mut lane, ms(4), "a", 3, &mut host);
     // Had it said "not draining", the sender would have sent message 2 again, which runs already.
-    assert_eq!(host, ["cancel", "cancel", "refuse, draining: true to n2"]);
+    assert_eq!(host, ["cancel", "cancel", "refuse, draining: true to n2", "withdraw 3"]);
     host.clear();
     lane.stopped(ms(5), a, &mut host);
     lane.stopped(ms(5), b, &mut host);
