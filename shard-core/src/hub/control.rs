@@ -12,6 +12,7 @@ use super::events::Event;
 use super::runtime::{Runtime, race};
 use super::shared::{Shared, ToControl, count, lock};
 use crate::entity::Reason;
+use crate::id::NodeKey;
 use crate::node::{Input, Node, Output};
 use crate::region::lane::Order;
 use crate::time::Instant;
@@ -38,6 +39,10 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
         node.expire(now, &mut outputs);
         let (mut again, mut left) = (false, false);
         for output in outputs.drain(..) {
+            if let Output::Gone(gone) = output {
+                forget_later(&shared, &runtime, gone);
+                continue;
+            }
             match obey(&shared, output) {
                 Obeyed::Done => {}
                 Obeyed::NeedWall => again = true,
@@ -61,6 +66,20 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
             None => shared.control_bell.wait().await,
         }
     }
+}
+
+/// How long the link to a process that left is kept: its farewell may be lost, and is said again while it asks.
+const FAREWELL: Duration = Duration::from_secs(4);
+
+/// A process left for good: its link ends, once it has surely heard its farewell.
+fn forget_later<R: Runtime>(shared: &Arc<Shared>, runtime: &R, node: NodeKey) {
+    let (shared, sleep) = (Arc::downgrade(shared), runtime.sleep(FAREWELL));
+    runtime.spawn(async move {
+        sleep.await;
+        if let Some(shared) = shared.upgrade() {
+            shared.end_peer(node);
+        }
+    });
 }
 
 enum Obeyed {
@@ -95,7 +114,8 @@ fn obey(shared: &Arc<Shared>, output: Output) -> Obeyed {
             shared.each_door(|door| door.all(order));
         }
         Output::Reach { node, address } => shared.peers.reach(node.id, &address),
-        Output::Gone(node) => shared.end_peer(node),
+        // Dealt with by the loop, which has a clock to wait by.
+        Output::Gone(_) => {}
         Output::NodeUp(node) => shared.emit(Event::NodeUp(node)),
         Output::NodeDown(node) => shared.emit(Event::NodeGone(node)),
         Output::Joined => shared.emit(Event::SessionGained),
