@@ -1,7 +1,6 @@
 //! The task that runs the control machines of one node.
 
 use std::boxed::Box;
-use std::mem;
 use std::string::ToString;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +22,7 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
     let mut batch = Vec::new();
     let mut registered = 0;
     loop {
-        mem::swap(&mut *lock(&shared.control), &mut batch);
+        lock(&shared.control).swap(&mut batch);
         let now = clock::now();
         let mut stop = false;
         for message in batch.drain(..) {

@@ -212,8 +212,7 @@ impl<R: Runtime> Inbound<R> {
                 Frame::Control(bytes) => {
                     receiver.hear(now, connection);
                     let message = codec::decode_control(bytes).map_err(|error| error.to_string())?;
-                    let to = self.shared.me;
-                    self.shared.input(node::Input::Heard { from, to, message });
+                    self.shared.heard(from, message, bytes.len());
                 }
                 Frame::Message { seq, bytes } => {
                     bulk = true;

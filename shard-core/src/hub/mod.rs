@@ -20,6 +20,7 @@ mod bell;
 mod builder;
 mod clock;
 mod control;
+mod control_queue;
 mod deliver;
 mod entity_host;
 mod events;

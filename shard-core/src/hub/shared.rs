@@ -11,6 +11,7 @@ use std::vec::Vec;
 
 use super::bell::Bell;
 use super::clock::Alarms;
+use super::control_queue::ControlQueue;
 use super::events::{Event, Events};
 use super::peers::{Peer, Peers};
 use super::runtime::Boxed;
@@ -20,7 +21,7 @@ use crate::id::{Kind, NodeKey, ShardId, Term, Token};
 use crate::node;
 use crate::region::lane::Order;
 use crate::time::Instant;
-use crate::wire::KindReport;
+use crate::wire::{Control, KindReport};
 
 /// Counts since the node started.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -147,7 +148,7 @@ pub(super) struct Shared {
     pub(super) address: String,
     /// No handler starts at or after this; zero while there is no session. Lanes read it before every handler.
     live_until: AtomicU64,
-    pub(super) control: Mutex<Vec<ToControl>>,
+    pub(super) control: Mutex<ControlQueue>,
     pub(super) control_bell: Bell,
     pub(super) alarms: Alarms,
     pub(super) alarm_bell: Bell,
@@ -180,7 +181,7 @@ impl Shared {
             cluster,
             address,
             live_until: AtomicU64::new(0),
-            control: Mutex::new(Vec::new()),
+            control: Mutex::default(),
             control_bell: Bell::default(),
             alarms: Alarms::new(),
             alarm_bell: Bell::default(),
@@ -201,6 +202,13 @@ impl Shared {
     pub(super) fn tell_control(&self, message: ToControl) {
         lock(&self.control).push(message);
         self.control_bell.ring();
+    }
+
+    /// A peer's control frame of so many bytes; dropped if it sends more than can wait.
+    pub(super) fn heard(&self, from: NodeKey, message: Control, bytes: usize) {
+        if lock(&self.control).hear(from, self.me, message, bytes) {
+            self.control_bell.ring();
+        }
     }
 
     pub(super) fn input(&self, input: node::Input) {
