@@ -1,10 +1,13 @@
 //! Clusters of real nodes over loopback TCP, in one process.
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use adapter_tokio::Node;
 use serde::{Deserialize, Serialize};
+use shard_core::hash::ShardHash;
 use shard_core::id::NodeId;
 use shard_core::prelude::*;
 
@@ -132,17 +135,11 @@ async fn order_holds_while_shards_move_to_a_joiner_and_away_from_a_leaver() {
         round(&nodes, &mut asks);
     }
     // All shards have a home before the joiner comes, so that it can only be given what moves.
-    let placed = within(30, "the shards' first homes", async {
-        loop {
-            let before: usize = nodes.iter().map(|(node, _)| owned(node)).sum();
-            tokio::time::sleep(Duration::from_millis(300)).await;
-            if before > 8 && before == nodes.iter().map(|(node, _)| owned(node)).sum::<usize>() {
-                return before;
-            }
-        }
-    })
-    .await;
-    println!("{placed} shards placed");
+    let shard = |id: &String| ShardHash::default().shard(id, NonZeroU32::new(16).unwrap());
+    let asked_for = ids.iter().map(shard).collect::<BTreeSet<_>>().len();
+    assert!(asked_for > 8);
+    until(30, "the shards' first homes", || nodes.iter().map(|(node, _)| owned(node)).sum::<usize>() == asked_for)
+        .await;
     nodes.push(joiner(&nodes).await);
     within(60, "shards moving to the joiner", async {
         while owned(&nodes[3].0) < 3 {

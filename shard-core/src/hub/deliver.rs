@@ -6,8 +6,8 @@ use crate::entity::Reason;
 use crate::id::NodeKey;
 use crate::wire::{ReplyFate, Stream, StreamRef, codec};
 
-/// Hands a stream message to the lane it concerns. False: the lane can hold no more.
-pub(super) fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) -> bool {
+/// Hands a stream message, of so many bytes, to the lane it concerns. False: the lane can hold no more.
+pub(super) fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>, bytes: usize) -> bool {
     let key = message.key();
     let shard = key.shard;
     let Some(door) = shared.door(key.kind) else {
@@ -19,28 +19,25 @@ pub(super) fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>) ->
         }
         return true;
     };
-    match message {
+    let item = match message {
         Stream::Data { token, attempt, seq, first, ask, entity, body: (tag, body), .. } => {
             return door.data(from, DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body });
         }
-        Stream::Taken { token, upto, .. } => door.receipt(shard, ReceiptItem::Taken { from, shard, token, upto }),
-        Stream::Closed { token, upto, beyond, .. } => {
-            door.receipt(shard, ReceiptItem::Closed { from, shard, token, upto, beyond });
-        }
+        Stream::Taken { token, upto, .. } => ReceiptItem::Taken { from, shard, token, upto },
+        Stream::Closed { token, upto, beyond, .. } => ReceiptItem::Closed { from, shard, token, upto, beyond },
         Stream::Refuse { token, attempt, draining, hint, .. } => {
-            door.receipt(shard, ReceiptItem::Refuse { from, shard, token, attempt, draining, hint });
+            ReceiptItem::Refuse { from, shard, token, attempt, draining, hint }
         }
         Stream::Rejected { token, seq, reason, tag, .. } => {
-            let reason = Reason::from_wire(reason, tag);
-            door.receipt(shard, ReceiptItem::Rejected { from, shard, token, seq, reason });
+            ReceiptItem::Rejected { from, shard, token, seq, reason: Reason::from_wire(reason, tag) }
         }
         Stream::Reply { seq, fate, .. } => {
             let answer = match fate {
                 ReplyFate::Answer((_, bytes)) => Some(bytes.to_vec()),
                 ReplyFate::Ended => None,
             };
-            door.receipt(shard, ReceiptItem::Reply { from, shard, seq, answer });
+            ReceiptItem::Reply { from, shard, seq, answer }
         }
-    }
-    true
+    };
+    door.receipt(shard, item, bytes)
 }

@@ -136,8 +136,7 @@ impl<R: Runtime> Inbound<R> {
         let connection = self.shared.peers.next_connection();
         let mut bytes = Vec::new();
         let identity = &self.shared.peers.identity;
-        let admitted = identity.admit(&hello).and_then(|()| {
-            let peer = self.shared.peers.of(hello.from.id);
+        let admitted = self.shared.peers.admit(&hello).and_then(|peer| {
             let welcome = lock(&peer.receiver).hello(identity, connection, &hello)?;
             Ok((peer, welcome))
         });
@@ -216,11 +215,14 @@ impl<R: Runtime> Inbound<R> {
                 }
                 Frame::Message { seq, bytes } => {
                     bulk = true;
+                    if peer.is_deaf() {
+                        return Err("does not take the answers to what it sends".to_string());
+                    }
                     // Before the link counts it as here: else it would be lost in silence with the connection.
                     let message = codec::decode(bytes).map_err(|error| error.to_string())?;
                     match receiver.frame(now, connection, seq) {
                         Arrival::Deliver => {
-                            if !deliver(&self.shared, from, message) {
+                            if !deliver(&self.shared, from, message, bytes.len()) {
                                 receiver.give_back(seq);
                                 return Err("more messages wait for a lane than it may hold".to_string());
                             }

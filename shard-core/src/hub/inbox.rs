@@ -81,6 +81,8 @@ struct Inbox<M> {
     waiting: Waiting<M>,
     loads: Vec<Load>,
     callers: Vec<Waker>,
+    /// Bytes of what other processes sent, since the lane last took all of it.
+    foreign: usize,
     /// The lane has not come back since it last took messages of callers.
     at_work: bool,
     /// Why nothing is taken any more.
@@ -96,8 +98,10 @@ pub(super) struct Bounds {
     pub(super) shard: u32,
 }
 
-/// Messages of other processes that may wait for one lane.
-const ARRIVALS_MAX: usize = 1 << 18;
+/// Messages and receipts of other processes that may wait for one lane.
+const FOREIGN_MAX: usize = 1 << 18;
+/// Their bytes.
+const FOREIGN_BYTES: usize = 64 << 20;
 
 /// The door.
 #[repr(align(128))]
@@ -114,6 +118,7 @@ impl<M> LaneDoor<M> {
             waiting: Waiting::default(),
             loads: std::vec![Load::default(); shards],
             callers: Vec::new(),
+            foreign: 0,
             at_work: false,
             closed: None,
         };
@@ -146,22 +151,31 @@ impl<M> LaneDoor<M> {
         !full
     }
 
-    /// Takes a message of another process's stream. False: it can hold no more. The reader then drops the connection, and
-    /// the sender's link sends it again, which slows down who is too fast and loses nothing.
-    pub(super) fn arrive(&self, item: ArrivalItem<M>) -> bool {
-        {
-            let mut inbox = self.lock();
-            if inbox.waiting.arrivals.len() >= ARRIVALS_MAX {
-                return false;
-            }
-            inbox.waiting.arrivals.push(item);
-        }
-        self.bell.ring();
-        true
+    /// Whether so many more bytes of another process fit. If not, the reader drops the connection before it has decoded
+    /// anything, and the sender's link sends them again, which slows down who is too fast and loses nothing.
+    pub(super) fn takes(&self, bytes: usize) -> bool {
+        let inbox = self.lock();
+        let count = inbox.waiting.arrivals.len() + inbox.waiting.receipts.len();
+        count < FOREIGN_MAX && (inbox.foreign == 0 || inbox.foreign + bytes <= FOREIGN_BYTES)
     }
 
-    pub(super) fn receipt(&self, item: ReceiptItem) {
-        self.lock().waiting.receipts.push(item);
+    /// Takes a message of another process's stream, of so many bytes, after [`takes`](Self::takes) said so. (Readers that
+    /// ask at once may pass the bound by one frame each.)
+    pub(super) fn arrive(&self, item: ArrivalItem<M>, bytes: usize) {
+        self.push_foreign(bytes, |waiting| waiting.arrivals.push(item));
+    }
+
+    /// Takes an owner's word on messages of this node, under the same bound.
+    pub(super) fn receipt(&self, item: ReceiptItem, bytes: usize) {
+        self.push_foreign(bytes, |waiting| waiting.receipts.push(item));
+    }
+
+    fn push_foreign(&self, bytes: usize, push: impl FnOnce(&mut Waiting<M>)) {
+        {
+            let mut inbox = self.lock();
+            inbox.foreign += bytes;
+            push(&mut inbox.waiting);
+        }
         self.bell.ring();
     }
 
@@ -175,6 +189,7 @@ impl<M> LaneDoor<M> {
         let callers = {
             let mut inbox = self.lock();
             std::mem::swap(&mut inbox.waiting, empty);
+            inbox.foreign = 0;
             inbox.at_work = !empty.tells.is_empty();
             // Those who waited for room in the inbox itself: what is taken out may never touch a shard's load.
             if empty.tells.len() >= self.bounds.lane { std::mem::take(&mut inbox.callers) } else { Vec::new() }
@@ -268,6 +283,21 @@ mod tests {
         door.swap(&mut Waiting::default());
         assert_eq!(count.0.load(Ordering::Relaxed), 1, "nothing else may ever wake it");
         assert!(door.has_room(0, &waker));
+    }
+
+    #[test]
+    fn what_other_processes_send_is_bounded_in_bytes_until_the_lane_takes_it() {
+        let door = LaneDoor::<u8>::new(1, Bounds { lane: 2, shard: 9 });
+        let item = || ReceiptItem::Reply { from: NodeKey::default(), shard: ShardId(0), seq: 1, answer: None };
+        assert!(door.takes(FOREIGN_BYTES + 1), "one frame of any size");
+        door.receipt(item(), FOREIGN_BYTES);
+        assert!(!door.takes(1));
+        let mut waiting = Waiting::default();
+        door.swap(&mut waiting);
+        assert_eq!(waiting.receipts.len(), 1);
+        assert!(door.takes(1));
+        (0..FOREIGN_MAX).for_each(|_| door.receipt(item(), 0));
+        assert!(!door.takes(0), "bounded in number too");
     }
 
     #[test]

@@ -28,6 +28,8 @@ use crate::time::{Duration, Instant};
 pub(super) const CLOCK_EVERY: u32 = 16;
 /// So many messages at a stretch; then other tasks of the worker get a turn.
 const SLICE: usize = 256;
+/// A lane that waits for a renewal of the session looks for it so often.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 /// After a run of handlers that took too long, the clock is read around each of so many.
 const WATCHED: u32 = 256;
 
@@ -142,7 +144,12 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
                 continue;
             }
             // Nothing to do: wait for the bell or the next deadline. An alarm that is early enough serves again.
-            let deadline = self.core.deadline();
+            let mut deadline = self.core.deadline();
+            if self.core.is_stalled() {
+                // A renewal is announced to lanes only if the session was about to end; this one may just have missed it.
+                let look = self.now + LOOK_AGAIN;
+                deadline = Some(deadline.map_or(look, |at| at.min(look)));
+            }
             match (deadline, &alarm) {
                 (Some(at), Some((set, _))) if *set <= at => {}
                 (Some(at), _) => {

@@ -18,7 +18,7 @@ use super::bell::Bell;
 use super::shared::lock;
 use crate::id::{NodeId, NodeKey};
 use crate::machine::Fixed;
-use crate::wire::link::{Identity, LinkConfig, LinkReceiver, LinkSender, PeerGone, Unit};
+use crate::wire::link::{Hello, Identity, LinkConfig, LinkReceiver, LinkSender, PeerGone, Refusal, Unit};
 use crate::wire::{Control, codec, frame};
 
 /// The longest body of a message, with the id of its entity, or of an answer.
@@ -27,6 +27,9 @@ pub(super) const BODY_MAX: u32 = 1 << 20;
 const BATCH_BYTES: usize = 64 * 1024;
 /// Lives of one node that are remembered as over.
 const OVER_MAX: usize = 8;
+/// Node ids that this process keeps a place for, about a kilobyte each: what came from them and what is over must stay
+/// known, or a late frame would count as new. A cluster that starts a hundred nodes of new ids a day reaches it in a year.
+const PEERS_MAX: usize = 1 << 15;
 /// Control frames that wait for a connection; more are lost, as datagrams may be.
 const CONTROL_BYTES: usize = 256 * 1024;
 
@@ -58,8 +61,8 @@ pub(super) struct Peer {
     full: AtomicBool,
     /// The life of the node that the present connection leads to; zero: none.
     open_to: AtomicU64,
-    /// A lane was told that the link takes nothing now: it is owed word when it does.
-    owed: AtomicBool,
+    /// A lane was told that the link to this life takes nothing now: it is owed word when it does. Zero: none is.
+    owed: AtomicU64,
 }
 
 pub(super) struct PeerState {
@@ -85,8 +88,9 @@ pub(super) struct PeerState {
 struct OpenBatch {
     bytes: Vec<u8>,
     frames: u64,
-    /// Whole batches before it, for a life that is not met yet.
+    /// Whole batches before it, for a life that is not met yet, and their bytes.
     sealed: VecDeque<Batch>,
+    sealed_bytes: usize,
 }
 
 impl OpenBatch {
@@ -147,9 +151,20 @@ impl Peers {
                 bell: Bell::default(),
                 full: AtomicBool::new(false),
                 open_to: AtomicU64::new(0),
-                owed: AtomicBool::new(false),
+                owed: AtomicU64::new(0),
             })
         }))
+    }
+
+    /// The same for a stranger who claims the id: there may be only so many.
+    pub(super) fn admit(&self, hello: &Hello) -> Result<Arc<Peer>, Refusal> {
+        self.identity.admit(hello)?;
+        let peers = self.peers.read().unwrap_or_else(PoisonError::into_inner);
+        if peers.len() >= PEERS_MAX && !peers.contains_key(&hello.from.id) {
+            return Err(Refusal::TooManyNodes { known: peers.len() });
+        }
+        drop(peers);
+        Ok(self.of(hello.from.id))
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Peer>> {
@@ -219,11 +234,17 @@ impl Peer {
         self.full.load(Ordering::Relaxed)
     }
 
+    /// Far more waits for that process than its streams' windows allow: it asks and takes no answers. It is not listened to
+    /// until it does.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.full.load(Ordering::Relaxed) && lock(&self.state).held() >= DEAF_BYTES
+    }
+
     /// After an ack. Says whether somebody waits for the room there is now.
     pub(super) fn look_whether_full(&self, state: &PeerState) -> bool {
         let held = state.held();
         self.full.store(held >= LINK_BYTES, Ordering::SeqCst);
-        held < LINK_BYTES / 2 && self.open_to.load(Ordering::SeqCst) != 0 && self.owed.swap(false, Ordering::SeqCst)
+        held < LINK_BYTES / 2 && self.keep_word(self.open_to.load(Ordering::SeqCst))
     }
 
     /// After the link let go of what it held.
@@ -234,7 +255,7 @@ impl Peer {
     /// The present connection leads to that process. Says whether somebody waited for it.
     pub(super) fn opened(&self, node: NodeKey) -> bool {
         self.open_to.store(node.incarnation.0, Ordering::SeqCst);
-        self.owed.swap(false, Ordering::SeqCst)
+        self.keep_word(node.incarnation.0)
     }
 
     pub(super) fn closed(&self) {
@@ -247,20 +268,48 @@ impl Peer {
         if open() {
             return true;
         }
+        {
+            let state = lock(&self.state);
+            if state.over.contains(&to) {
+                return false; // its lane is about to hear that, and nobody dials for it
+            }
+            self.owed.fetch_max(to.incarnation.0, Ordering::SeqCst);
+        }
         // Looked at again after the promise, so that an opening in between is not missed.
-        self.owed.store(true, Ordering::SeqCst);
         open()
+    }
+
+    /// That life or a later one is here, or over: those who waited for it are told. Says whether somebody did.
+    fn keep_word(&self, incarnation: u64) -> bool {
+        let kept = |owed: u64| (1..=incarnation).contains(&owed).then_some(0);
+        self.owed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, kept).is_ok()
+    }
+
+    /// That life is over, as its successor or the coordinator says.
+    pub(super) fn end(&self, node: NodeKey) {
+        {
+            let mut state = lock(&self.state);
+            if state.end(node) {
+                self.closed();
+                self.measure(&state);
+            }
+            self.keep_word(node.incarnation.0);
+        }
+        self.bell.ring();
     }
 
     /// Whether a lane waits for a connection.
     pub(super) fn is_owed(&self) -> bool {
-        self.owed.load(Ordering::SeqCst)
+        self.owed.load(Ordering::SeqCst) != 0
     }
 }
 
 /// At so many bytes on one link, written or not and not acknowledged, callers are refused or wait. Lanes and replies still
 /// write: what they hold is bounded by the streams.
 const LINK_BYTES: usize = 4 << 20;
+
+/// So much for one process, lanes' and replies' frames included.
+const DEAF_BYTES: usize = 16 * LINK_BYTES;
 
 impl PeerState {
     fn bulk(&mut self, to: NodeKey, encode: impl FnOnce(&mut Vec<u8>)) {
@@ -283,6 +332,7 @@ impl PeerState {
                 if batch.bytes.len() >= BATCH_BYTES
                     && let Some(sealed) = batch.seal(Vec::new())
                 {
+                    batch.sealed_bytes += sealed.bytes();
                     batch.sealed.push_back(sealed);
                 }
             }
@@ -296,7 +346,8 @@ impl PeerState {
     }
 
     fn held(&self) -> usize {
-        self.link.bytes() + self.open.bytes.len()
+        let next = self.next.as_ref().map_or(0, |(_, batch)| batch.bytes.len() + batch.sealed_bytes);
+        self.link.bytes() + self.open.bytes.len() + next
     }
 
     /// Hands the open batch to the link.
@@ -352,7 +403,9 @@ impl PeerState {
     /// with a restart, so the new life might take an old one's ack for its own.
     pub(super) fn pair_over(&mut self) {
         self.open = OpenBatch::default();
-        self.forget_control();
+        self.control = Vec::new();
+        // There may never be another life of it.
+        self.spare = Vec::new();
     }
 
     /// Nothing is written for that life of the node any more.
@@ -368,8 +421,8 @@ impl PeerState {
         }
     }
 
-    /// That life is over, as its successor or the coordinator says. True if the link was to it: it is free for the next.
-    pub(super) fn end(&mut self, node: NodeKey) -> bool {
+    /// True if the link was to that life: it is free for the next.
+    fn end(&mut self, node: NodeKey) -> bool {
         self.is_over(node);
         let gone: Option<PeerGone<Batch>> = self.link.gone(super::clock::now(), node);
         if gone.is_none() {

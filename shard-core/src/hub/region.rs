@@ -81,6 +81,11 @@ impl<M: Wire> Door for Region<M> {
             count(&self.shared.tallies.peers_refused, 1);
             return true;
         }
+        let (lane, _) = self.lane(shard);
+        let bytes = entity.len() + body.len();
+        if !lane.takes(bytes) {
+            return false;
+        }
         let reply = ask.then(|| {
             let key = ShardKey { kind: self.kind, shard };
             Box::new(Answering { shared: Arc::clone(&self.shared), to: from, key, seq }) as Box<_>
@@ -88,15 +93,21 @@ impl<M: Wire> Door for Region<M> {
         // `Deserialize` is the user's code, and here is the task that reads for all types: a panic in it is a garbled message.
         let decoded = catch_unwind(AssertUnwindSafe(|| M::decode(tag, body, reply)));
         let body = decoded.unwrap_or(Err(DecodeError::Garbled)).map_err(|error| error.reason(tag));
-        let (lane, _) = self.lane(shard);
         let (id, hash) = (EntityId::from(entity), hash::entity(entity));
-        lane.arrive(ArrivalItem { from, shard, token, attempt, seq, first, id, hash, body })
+        lane.arrive(ArrivalItem { from, shard, token, attempt, seq, first, id, hash, body }, bytes);
+        true
     }
 
-    fn receipt(&self, shard: ShardId, item: ReceiptItem) {
-        if shard.0 < self.shards.get() {
-            self.lane(shard).0.receipt(item);
+    fn receipt(&self, shard: ShardId, item: ReceiptItem, bytes: usize) -> bool {
+        if shard.0 >= self.shards.get() {
+            return true;
         }
+        let (lane, _) = self.lane(shard);
+        let takes = lane.takes(bytes);
+        if takes {
+            lane.receipt(item, bytes);
+        }
+        takes
     }
 
     fn order(&self, shard: ShardId, order: Order) {

@@ -97,8 +97,8 @@ pub(super) trait Door: Send + Sync {
     fn name(&self) -> &'static str;
     /// A message came for an entity of it. False: its lane can hold no more.
     fn data(&self, from: NodeKey, data: DataFrame<'_>) -> bool;
-    /// An owner said something about messages of this node.
-    fn receipt(&self, shard: ShardId, item: super::inbox::ReceiptItem);
+    /// An owner said something about messages of this node. False: the lane can hold no more.
+    fn receipt(&self, shard: ShardId, item: super::inbox::ReceiptItem, bytes: usize) -> bool;
     /// An order for one shard's lane.
     fn order(&self, shard: ShardId, order: Order);
     /// An order for every lane.
@@ -375,14 +375,7 @@ impl Shared {
 
     /// That life of the node is over: nothing goes to it any more, and what went is in doubt.
     pub(super) fn end_life(&self, peer: &Peer, node: NodeKey) {
-        {
-            let mut state = lock(&peer.state);
-            if state.end(node) {
-                peer.closed();
-                peer.measure(&state);
-            }
-        }
-        peer.bell.ring();
+        peer.end(node);
         self.peer_gone(node);
     }
 }

@@ -18,4 +18,4 @@ mod mail;
 mod residents;
 
 pub use mail::{Mail, Origin};
-pub use residents::{Phase, Resident, Residents};
+pub use residents::{Leaving, Phase, Resident, Residents};

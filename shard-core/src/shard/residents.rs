@@ -23,6 +23,17 @@ pub enum Phase {
     Stopping,
 }
 
+/// Whether an entity is about to stop at its own or a caller's wish.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Leaving {
+    /// It stays.
+    No,
+    /// Once no mail waits.
+    AfterMail,
+    /// Before any other mail, which goes to its next life.
+    Now,
+}
+
 /// One entity's place.
 #[derive(Debug)]
 pub struct Resident<M> {
@@ -36,8 +47,8 @@ pub struct Resident<M> {
     pub activation: u32,
     /// Where it stands.
     pub phase: Phase,
-    /// Stop once no mail waits.
-    pub leaving: bool,
+    /// Whether it is about to stop.
+    pub leaving: Leaving,
     /// It waits in the list of those that may run again when the session is renewed.
     pub stalled: bool,
     /// Mail that waits. Most entities never have any: no buffer is kept for them.
@@ -50,7 +61,7 @@ impl<M> Resident<M> {
     #[inline]
     #[must_use]
     pub fn is_free(&self) -> bool {
-        self.phase == Phase::Idle && self.mail.is_none()
+        self.phase == Phase::Idle && self.mail.is_none() && self.leaving == Leaving::No
     }
 
     /// How much mail waits.
@@ -122,7 +133,7 @@ impl<M> Residents<M> {
             shard,
             activation,
             phase: Phase::Starting,
-            leaving: false,
+            leaving: Leaving::No,
             stalled: false,
             mail: None,
         });

@@ -3,10 +3,11 @@
 //! # Why
 //! The machines are proved by the simulator; what an embedding adds (tasks, wakers, alarms, sockets) is not. Each
 //! [`Scenario`] asks real entities real questions and compares the answers. Implement [`Embedding`] in a test, then:
-//! ```ignore
-//! #[test]
-//! fn keeps_the_promises() {
-//!     shard_core::sim::conformance::check(&MyEmbedding);
+//! ```
+//! use shard_core::sim::conformance::{Embedding, check};
+//!
+//! fn keeps_the_promises(mine: &impl Embedding) {
+//!     check(mine);
 //! }
 //! ```
 //! # What it promises

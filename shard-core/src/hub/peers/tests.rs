@@ -43,7 +43,7 @@ fn what_waits_for_the_next_life_goes_before_what_is_said_to_it_later() {
     let peer = peers().of(ONE.id);
     say(&peer, ONE, 1);
     say(&peer, TWO, 2);
-    assert!(lock(&peer.state).end(ONE));
+    peer.end(ONE);
     say(&peer, TWO, 3);
     assert_eq!(heard(&peer, TWO), [2, 3]);
 }
@@ -52,7 +52,7 @@ fn what_waits_for_the_next_life_goes_before_what_is_said_to_it_later() {
 fn a_late_answer_to_a_life_that_is_over_waits_for_nobody() {
     let peer = peers().of(ONE.id);
     say(&peer, ONE, 1);
-    assert!(lock(&peer.state).end(ONE));
+    peer.end(ONE);
     say(&peer, ONE, 2);
     assert!(!lock(&peer.state).has_work(), "nobody would ever take it, and no node could leave");
     say(&peer, TWO, 3);
@@ -66,8 +66,56 @@ fn control_frames_for_one_life_are_not_read_by_the_next() {
     let peer = peers.of(ONE.id);
     peers.control(crate::node::Peer::Key(ONE), &Control::WhoReigns);
     assert!(lock(&peer.state).has_work());
-    assert!(lock(&peer.state).end(ONE));
+    peer.end(ONE);
     assert!(!lock(&peer.state).has_work());
     peers.control(crate::node::Peer::Key(TWO), &Control::WhoReigns);
     assert!(lock(&peer.state).has_work(), "the link is free for the next life");
+}
+
+#[test]
+fn nobody_dials_a_life_that_is_over() {
+    let peer = peers().of(ONE.id);
+    assert!(!peer.takes(ONE));
+    assert!(peer.is_owed());
+    peer.end(ONE);
+    assert!(!peer.is_owed(), "its lanes hear that it is gone");
+    assert!(!peer.takes(ONE));
+    assert!(!peer.is_owed(), "nor for a lane that has not heard it yet");
+    assert!(!peer.takes(TWO));
+    peer.end(ONE);
+    assert!(!peer.opened(ONE));
+    assert!(peer.is_owed(), "the next life is waited for still");
+    assert!(peer.opened(TWO), "and announced once");
+    assert!(!peer.opened(TWO));
+}
+
+#[test]
+fn one_who_takes_no_answers_is_not_listened_to_until_it_does() {
+    let peer = peers().of(ONE.id);
+    let body = std::vec![0; BODY_MAX as usize];
+    while !peer.is_full() {
+        peer.bulk(ONE, |out| out.extend_from_slice(&body));
+    }
+    assert!(!peer.is_deaf(), "it is full long before");
+    (0..DEAF_BYTES / body.len()).for_each(|_| peer.bulk(TWO, |out| out.extend_from_slice(&body)));
+    assert!(peer.is_deaf(), "what waits for its next life counts as well");
+    peer.end(TWO);
+    peer.bulk(ONE, |out| out.push(0));
+    assert!(!peer.is_deaf());
+}
+
+#[test]
+fn strangers_claim_only_so_many_ids() {
+    let peers = peers();
+    let hello = |id| Hello {
+        cluster: "test".to_string(),
+        protocol: PROTOCOL,
+        from: NodeKey { id: NodeId(id), incarnation: Incarnation(1) },
+        to: None,
+        address: String::new(),
+    };
+    let ids = 2..2 + PEERS_MAX as u64;
+    assert!(ids.clone().all(|id| peers.admit(&hello(id)).is_ok()));
+    assert_eq!(peers.admit(&hello(ids.end)).err(), Some(Refusal::TooManyNodes { known: PEERS_MAX }));
+    assert!(peers.admit(&hello(2)).is_ok(), "who is known comes back");
 }

@@ -99,7 +99,7 @@ pub trait LaneHost<M> {
     fn cancel(&mut self, slot: Slot);
     /// Drop the state of an entity that runs nothing. No answer.
     fn discard(&mut self, slot: Slot);
-    /// Whether a handler or a first hook may still start. One call into the lane may start thousands, at an instant that
+    /// Whether a handler or hook may still start. One call into the lane may start thousands, at an instant that
     /// was true at its beginning; this is asked before each of them, so that a session that ends meanwhile ends them. What
     /// may not start waits for the next [`Order::Live`](super::Order::Live), or for the end.
     fn may_start(&mut self) -> bool {

@@ -5,7 +5,7 @@ use crate::collections::EntityId;
 use crate::entity::StopReason;
 use crate::id::{ShardId, Slot};
 use crate::machine::Notice;
-use crate::shard::Phase;
+use crate::shard::{Leaving, Phase};
 use crate::time::{Duration, Instant};
 
 /// What an entity wants after a handler.
@@ -63,12 +63,13 @@ impl<M> Lane<M> {
             return self.fail(now, slot, host);
         }
         resident.phase = Phase::Idle;
-        resident.leaving |= next == Next::Passivate;
+        resident.leaving = resident.leaving.max(match next {
+            Next::Passivate => Leaving::AfterMail,
+            Next::Stop => Leaving::Now,
+            Next::Stay | Next::Failed => Leaving::No,
+        });
         if !self.failures.is_empty() {
             self.failures.remove(&slot.index);
-        }
-        if next == Next::Stop && !self.is_ending_at(slot) {
-            return self.stop(slot, StopReason::Asked, host);
         }
         self.go_on(now, slot, host);
     }
@@ -106,7 +107,7 @@ impl<M> Lane<M> {
     pub fn passivate(&mut self, now: Instant, hash: u64, id: &str, host: &mut impl LaneHost<M>) {
         let Some(slot) = self.residents.find(hash, id) else { return };
         if let Some(resident) = self.residents.get_mut(slot) {
-            resident.leaving = true;
+            resident.leaving = resident.leaving.max(Leaving::AfterMail);
             if resident.phase == Phase::Idle {
                 self.go_on(now, slot, host);
             }
@@ -137,7 +138,7 @@ impl<M> Lane<M> {
             self.withhold(slot);
         }
         if host.woke() && live {
-            self.evict(slot, host);
+            self.evict(now, slot, host);
         }
         slot
     }
@@ -152,16 +153,16 @@ impl<M> Lane<M> {
     }
 
     /// One too many on this node: the lane's own least recently used goes, if it is not the newcomer and can.
-    fn evict(&mut self, newcomer: Slot, host: &mut impl LaneHost<M>) {
+    fn evict(&mut self, now: Instant, newcomer: Slot, host: &mut impl LaneHost<M>) {
         let Some(oldest) = self.sleepers.oldest().and_then(|index| self.residents.at(index)) else { return };
         if oldest == newcomer {
             return;
         }
         let Some(resident) = self.residents.get_mut(oldest) else { return };
         if resident.is_free() {
-            self.stop(oldest, StopReason::Evicted, host);
+            self.stop(now, oldest, StopReason::Evicted, host);
         } else {
-            resident.leaving = true;
+            resident.leaving = resident.leaving.max(Leaving::AfterMail);
             self.sleepers.remove(oldest.index);
         }
     }
@@ -172,12 +173,10 @@ impl<M> Lane<M> {
                 self.sleepers.remove(index);
                 continue;
             };
-            let free = self.residents.get(slot).is_some_and(|resident| resident.is_free());
-            if free && self.is_live(now) {
-                self.stop(slot, StopReason::Idle, host);
-            } else {
-                // Busy all the while: that is use. And no last hook begins outside the session.
-                self.sleepers.touch(now, index);
+            // Busy all the while is use as well; and one that may not stop now is looked at again as late.
+            self.sleepers.touch(now, index);
+            if self.residents.get(slot).is_some_and(|resident| resident.is_free()) {
+                self.stop(now, slot, StopReason::Idle, host);
             }
         }
     }
@@ -190,7 +189,7 @@ impl<M> Lane<M> {
             let drain = self.shards[self.local(shard)].tenure.as_ref().and_then(|tenure| tenure.drain);
             let why = if self.halting { None } else { drain };
             return match why {
-                Some(why) => self.stop(slot, why, host),
+                Some(why) => self.stop(now, slot, why, host),
                 None => {
                     host.discard(slot);
                     self.bury(slot, host);
@@ -198,16 +197,15 @@ impl<M> Lane<M> {
                 }
             };
         }
-        let (waits, leaves) = (resident.waiting() > 0, resident.leaving);
-        if (waits || leaves) && !self.may_start(now, host) {
-            return self.stall(slot);
-        }
-        match self.residents.next_mail(slot) {
-            Some(mail) => self.run(slot, mail, host),
-            None if self.residents.get(slot).is_some_and(|resident| resident.leaving) => {
-                self.stop(slot, StopReason::Asked, host);
+        match (resident.leaving, resident.waiting() > 0) {
+            (Leaving::Now, _) | (Leaving::AfterMail, false) => self.stop(now, slot, StopReason::Asked, host),
+            (Leaving::No, false) => {}
+            (_, true) if !self.may_start(now, host) => self.stall(slot),
+            (_, true) => {
+                if let Some(mail) = self.residents.next_mail(slot) {
+                    self.run(slot, mail, host);
+                }
             }
-            None => {}
         }
     }
 
@@ -234,11 +232,16 @@ impl<M> Lane<M> {
         }
     }
 
-    pub(super) fn stop(&mut self, slot: Slot, why: StopReason, host: &mut impl LaneHost<M>) {
+    /// Begins the last hook of an idle entity. Like a handler it does not begin outside the session: then it waits for the
+    /// renewal, the session's end, or force.
+    pub(super) fn stop(&mut self, now: Instant, slot: Slot, why: StopReason, host: &mut impl LaneHost<M>) {
+        if !self.may_start(now, host) {
+            return self.stall(slot);
+        }
         self.sleepers.remove(slot.index);
         if let Some(resident) = self.residents.get_mut(slot) {
             resident.phase = Phase::Stopping;
-            resident.leaving = false;
+            resident.leaving = Leaving::No;
             host.stop(slot, why);
         }
     }
@@ -280,7 +283,7 @@ impl<M> Lane<M> {
         if let Some(resident) = self.residents.get_mut(slot) {
             resident.phase = Phase::Starting;
             resident.activation = activation;
-            resident.leaving = false;
+            resident.leaving = Leaving::No;
         }
         host.start(slot, Life { id, shard, token, activation });
     }
@@ -298,10 +301,6 @@ impl<M> Lane<M> {
         for mail in mail {
             super::sender::keep_returned(&mut state.returned, &resident.id, mail, host);
         }
-    }
-
-    fn is_ending_at(&self, slot: Slot) -> bool {
-        self.residents.get(slot).is_none_or(|resident| self.is_ending(resident.shard))
     }
 
     fn add_timer(&mut self, at: Instant, timer: Timer<M>) {

@@ -6,7 +6,7 @@ use crate::entity::{Bound, Fate, Reason};
 use crate::id::{NodeKey, ShardId, Slot, Token};
 use crate::machine::Rule;
 use crate::region::stream::{IncomingOutput, Verdict};
-use crate::shard::{Mail, Origin, Phase};
+use crate::shard::{Leaving, Mail, Origin, Phase};
 use crate::time::Instant;
 
 /// A message from a caller on this node.
@@ -93,7 +93,11 @@ impl<M> Lane<M> {
 
     /// A timer of the entity at `slot` came due.
     pub(super) fn deliver_timer(&mut self, now: Instant, slot: Slot, message: M, host: &mut impl LaneHost<M>) {
-        if self.residents.get(slot).is_some_and(|resident| !resident.leaving && resident.phase != Phase::Stopping) {
+        if self
+            .residents
+            .get(slot)
+            .is_some_and(|resident| resident.leaving == Leaving::No && resident.phase != Phase::Stopping)
+        {
             self.give(now, slot, Mail { origin: Origin::Timer, message }, host);
         }
     }
@@ -139,12 +143,11 @@ impl<M> Lane<M> {
         if resident.waiting() >= self.config.mailbox {
             return self.overflow(slot, mail, host);
         }
-        if resident.is_free() && live && !resident.leaving {
+        if resident.is_free() && live {
             return self.run(slot, mail, host);
         }
-        if resident.phase == Phase::Idle && !resident.stalled {
-            resident.stalled = true;
-            self.stalled.push(slot);
+        if resident.phase == Phase::Idle {
+            self.stall(slot);
         }
         self.residents.queue(slot, mail);
     }

@@ -187,6 +187,13 @@ impl<M> Lane<M> {
         (self.is_live(now) && !self.is_ending(shard)).then_some(tenure.token)
     }
 
+    /// Whether something waits for a handler or hook that may not start: the host is to look soon whether the session was
+    /// renewed.
+    #[must_use]
+    pub fn is_stalled(&self) -> bool {
+        !self.stalled.is_empty()
+    }
+
     /// Entities in any phase.
     #[must_use]
     pub fn residents(&self) -> usize {

@@ -173,9 +173,7 @@ impl<M> Lane<M> {
     fn end_life(&mut self, now: Instant, slot: Slot, planned: Option<StopReason>, host: &mut impl LaneHost<M>) {
         let Some(phase) = self.residents.get(slot).map(|resident| resident.phase) else { return };
         match (phase, planned) {
-            (Phase::Idle, Some(why)) if self.is_live(now) => self.stop(slot, why, host),
-            // No last hook begins outside the session: it waits for the renewal, the session's end, or force.
-            (Phase::Idle, Some(_)) => self.stall(slot),
+            (Phase::Idle, Some(why)) => self.stop(now, slot, why, host),
             (Phase::Idle, None) => {
                 host.discard(slot);
                 self.bury(slot, host);

@@ -272,6 +272,53 @@ fn what_the_host_sees_end_in_the_middle_of_a_call_ends_there() {
 }
 
 #[test]
+fn no_last_hook_begins_after_what_the_host_saw_end() {
+    let over = || Host::from(["time is up".to_string()]);
+    let drain = Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900), leaving: false };
+    let renewed = Order::Live { until: ms(2_000) };
+
+    let (mut lane, mut host) = lane();
+    awake(&mut lane, "a", &mut host);
+    host = over();
+    lane.order(ms(2), drain, &mut host);
+    assert_eq!((host, lane.is_stalled()), (over(), true), "a drain's hooks may be many, and slow");
+    let mut host = Host::new();
+    lane.order(ms(3), renewed, &mut host);
+    assert_eq!((host, lane.is_stalled()), (Host::from(["stop Handoff".to_string()]), false));
+
+    let (mut lane, mut host) = self::lane();
+    let a = awake(&mut lane, "a", &mut host);
+    tell(&mut lane, ms(2), "a", 1, &mut host);
+    lane.order(ms(2), drain, &mut host);
+    host = over();
+    lane.finished(ms(3), a, Next::Stay, &mut host);
+    assert_eq!(host, over(), "nor when the last handler has returned");
+
+    let (mut lane, mut host) = self::lane();
+    awake(&mut lane, "a", &mut host);
+    host = over();
+    lane.expire(ms(600), &mut host);
+    assert_eq!(host, over(), "nor to sleep");
+    assert_eq!(lane.deadline(), Some(ms(1_100)));
+}
+
+#[test]
+fn an_entity_that_stops_when_the_session_is_over_stops_before_its_mail_once_it_is_renewed() {
+    let (mut lane, mut host) = lane();
+    let a = awake(&mut lane, "a", &mut host);
+    for message in 1..=2 {
+        tell(&mut lane, ms(2), "a", message, &mut host);
+    }
+    lane.finished(ms(1_000), a, Next::Stop, &mut host);
+    assert_eq!(host, ["run 1"], "its last hook might write");
+    assert_eq!(lane.locate(ms(999), SHARD, crate::hash::entity("a"), "a"), None);
+    host.clear();
+    lane.order(ms(1_001), Order::Live { until: ms(2_000) }, &mut host);
+    lane.stopped(ms(1_002), a, &mut host);
+    assert_eq!(host, ["stop Asked", "start a"], "message 2 is for its next life");
+}
+
+#[test]
 fn an_abandoned_lane_drops_what_runs_and_tells_what_waits() {
     let (mut lane, mut host) = lane();
     awake(&mut lane, "a", &mut host);

@@ -70,6 +70,11 @@ pub enum Refusal {
         /// Who answers.
         here: NodeKey,
     },
+    /// The answerer keeps a place for every node id it has met, and has met as many as it may.
+    TooManyNodes {
+        /// How many.
+        known: usize,
+    },
     /// The dialler was declared gone for good: it left, or a newer process took its place.
     Gone {
         /// The dialler.
@@ -138,6 +143,9 @@ impl fmt::Display for Refusal {
             Self::WrongNode { asked, here } => write!(f, "wrong node: the dialler wants {asked}, this is {here}"),
             Self::Gone { theirs } => write!(f, "gone: {theirs} has left the cluster or was replaced"),
             Self::SelfConnection { node } => write!(f, "self-connection: {node} dialled its own address"),
+            Self::TooManyNodes { known } => {
+                write!(f, "too many nodes: this one has met {known} since it started, and meets no more; restart it")
+            }
             Self::WrongIncarnation { theirs, ours } => {
                 write!(f, "wrong incarnation: {theirs} bears the id of this node, which is {ours}")
             }
