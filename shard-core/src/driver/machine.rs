@@ -204,7 +204,7 @@ impl<M> Driver<M> {
             Receipt::Refuse { token, attempt, draining, hint, .. } => {
                 lane.refused(now, from, shard, token, attempt, draining, hint, stage);
             }
-            Receipt::Rejected { token, seq, reason, .. } => lane.rejected(now, from, shard, token, seq, reason, stage),
+            Receipt::Rejected { seq, reason, .. } => lane.rejected(from, shard, seq, reason, stage),
         });
     }
 
@@ -220,8 +220,8 @@ impl<M> Driver<M> {
     ) -> Option<M> {
         let lane = self.lane_of(key)?;
         let mut question = None;
-        self.with_lane(now, key.kind, lane, host, |lane, stage| {
-            question = lane.replied(now, from, key.shard, seq, stage);
+        self.with_lane(now, key.kind, lane, host, |lane, _| {
+            question = lane.replied(from, key.shard, seq);
         });
         question
     }

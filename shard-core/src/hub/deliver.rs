@@ -28,8 +28,8 @@ pub(super) fn deliver(shared: &Shared, from: NodeKey, message: StreamRef<'_>, by
         Stream::Refuse { token, attempt, draining, hint, .. } => {
             ReceiptItem::Refuse { from, shard, token, attempt, draining, hint }
         }
-        Stream::Rejected { token, seq, reason, tag, .. } => {
-            ReceiptItem::Rejected { from, shard, token, seq, reason: Reason::from_wire(reason, tag) }
+        Stream::Rejected { seq, reason, tag, .. } => {
+            ReceiptItem::Rejected { from, shard, seq, reason: Reason::from_wire(reason, tag) }
         }
         Stream::Reply { seq, fate, .. } => {
             let answer = match fate {

@@ -11,7 +11,7 @@ use core::num::NonZeroU32;
 
 use super::entity_host::{EntityHost, Factory, Population};
 use super::inbox::{Bounds, LaneDoor};
-use super::lane::LaneTask;
+use super::lane::{LaneTask, Turns};
 use super::node::Node;
 use super::outgate::Outgate;
 use super::proxy_host::ProxyHost;
@@ -113,13 +113,9 @@ where
         let cap = self.options.passivation.at_most.map_or(usize::MAX, core::num::NonZero::get);
         let population = Arc::new(Population { awake: AtomicUsize::new(0), cap });
         let factory: Factory<E> = Arc::new(factory);
-        for lane in 0..u32::try_from(region.lanes.len()).unwrap_or(0) {
-            let out = Outgate::new(Arc::clone(&self.node.shared), Arc::clone(&region), lane);
-            let host = EntityHost::new(out, Arc::clone(&population), Arc::clone(&factory), turn::<E>);
-            let core = Lane::new(self.node.lane_config(&region, &self.options, lane));
-            let runtime = self.node.runtime.clone();
-            self.node.runtime.spawn_lane(LaneTask::new(core, host).run(runtime));
-        }
+        self.node.start_lanes(&region, &self.options, |out| {
+            EntityHost::new(out, Arc::clone(&population), Arc::clone(&factory), turn::<E>)
+        });
         Ok(entities)
     }
 }
@@ -161,12 +157,7 @@ impl<'a, R: Runtime, M: Wire> Proxy<'a, R, M> {
     /// The type is registered already, or a setting is of no use.
     pub async fn start(mut self) -> Result<Entities<M>, ConfigError> {
         let (region, entities) = self.node.register::<M>(&mut self.options, false)?;
-        for lane in 0..u32::try_from(region.lanes.len()).unwrap_or(0) {
-            let host = ProxyHost { out: Outgate::new(Arc::clone(&self.node.shared), Arc::clone(&region), lane) };
-            let core = Lane::new(self.node.lane_config(&region, &self.options, lane));
-            let runtime = self.node.runtime.clone();
-            self.node.runtime.spawn_lane(LaneTask::new(core, host).run(runtime));
-        }
+        self.node.start_lanes(&region, &self.options, |out| ProxyHost { out });
         Ok(entities)
     }
 }
@@ -218,6 +209,19 @@ impl<R: Runtime> Node<R> {
         });
         self.shared.tell_control(ToControl::Register { kind, lanes, strategy });
         Ok((region, entities))
+    }
+
+    fn start_lanes<M: Wire, H: Turns<M> + 'static>(
+        &self,
+        region: &Arc<Region<M>>,
+        options: &Options,
+        host: impl Fn(Outgate<M>) -> H,
+    ) {
+        for lane in 0..u32::try_from(region.lanes.len()).unwrap_or(0) {
+            let host = host(Outgate::new(Arc::clone(&self.shared), Arc::clone(region), lane));
+            let core = Lane::new(self.lane_config(region, options, lane));
+            self.runtime.spawn_lane(LaneTask::new(core, host).run(self.runtime.clone()));
+        }
     }
 
     fn lane_config<M>(&self, region: &Region<M>, options: &Options, lane: u32) -> LaneConfig {

@@ -41,7 +41,7 @@ pub(super) enum ReceiptItem {
     Taken { from: NodeKey, shard: ShardId, token: Token, upto: u64 },
     Closed { from: NodeKey, shard: ShardId, token: Token, upto: u64, beyond: Vec<u64> },
     Refuse { from: NodeKey, shard: ShardId, token: Token, attempt: u32, draining: bool, hint: Option<(NodeKey, Token)> },
-    Rejected { from: NodeKey, shard: ShardId, token: Token, seq: u64, reason: Reason },
+    Rejected { from: NodeKey, shard: ShardId, seq: u64, reason: Reason },
     Reply { from: NodeKey, shard: ShardId, seq: u64, answer: Option<Vec<u8>> },
 }
 

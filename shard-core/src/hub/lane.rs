@@ -267,12 +267,12 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
                 self.core.refused(now, from, shard, token, attempt, draining, hint, host);
                 shard
             }
-            ReceiptItem::Rejected { from, shard, token, seq, reason } => {
-                self.core.rejected(now, from, shard, token, seq, reason, host);
+            ReceiptItem::Rejected { from, shard, seq, reason } => {
+                self.core.rejected(from, shard, seq, reason, host);
                 shard
             }
             ReceiptItem::Reply { from, shard, seq, answer } => {
-                if let Some(message) = self.core.replied(now, from, shard, seq, host) {
+                if let Some(message) = self.core.replied(from, shard, seq) {
                     message.complete(answer.as_deref().ok_or(crate::entity::NoReply::Ended));
                 }
                 shard

@@ -401,14 +401,12 @@ impl Cluster {
                     lane.refused(now, from, key.shard, token, attempt, draining, hint, host);
                 });
             }
-            Stream::Rejected { key, token, seq, reason, tag } => {
+            Stream::Rejected { key, seq, reason, tag, .. } => {
                 let reason = crate::entity::Reason::from_wire(reason, tag);
-                self.lane_call(seat, lane, |lane, now, host| {
-                    lane.rejected(now, from, key.shard, token, seq, reason, host);
-                });
+                self.lane_call(seat, lane, |lane, _, host| lane.rejected(from, key.shard, seq, reason, host));
             }
             Stream::Reply { key, seq, .. } => {
-                let asked = self.lane_call(seat, lane, |lane, now, host| lane.replied(now, from, key.shard, seq, host));
+                let asked = self.lane_call(seat, lane, |lane, _, _| lane.replied(from, key.shard, seq));
                 if let Some(Some(message)) = asked {
                     let result = self.model.replied(message.index);
                     self.judge(result);

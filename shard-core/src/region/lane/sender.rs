@@ -103,38 +103,20 @@ impl<M> Lane<M> {
     }
 
     /// The owner took the message but could not give it to its entity.
-    #[expect(clippy::too_many_arguments, reason = "they are the frame")]
-    pub fn rejected(
-        &mut self,
-        now: Instant,
-        from: NodeKey,
-        shard: ShardId,
-        token: Token,
-        seq: u64,
-        reason: Reason,
-        host: &mut impl LaneHost<M>,
-    ) {
-        let _ = token;
+    pub fn rejected(&mut self, from: NodeKey, shard: ShardId, seq: u64, reason: Reason, host: &mut impl LaneHost<M>) {
         let at = self.local(shard);
         if let Some(entry) = self.shards[at].outgoing.as_mut().and_then(|outgoing| outgoing.answered(from, seq)) {
             host.undelivered(&entry.entity, entry.body, Fate::NotRun(reason));
         }
-        self.settle_stream(now, at, host);
+        self.settle_stream(at);
     }
 
     /// The owner answered the ask with number `seq`: here is the question, to be completed by the host; `None` if nobody
     /// waits for it any more.
-    pub fn replied(
-        &mut self,
-        now: Instant,
-        from: NodeKey,
-        shard: ShardId,
-        seq: u64,
-        host: &mut impl LaneHost<M>,
-    ) -> Option<M> {
+    pub fn replied(&mut self, from: NodeKey, shard: ShardId, seq: u64) -> Option<M> {
         let at = self.local(shard);
         let entry = self.shards[at].outgoing.as_mut().and_then(|outgoing| outgoing.answered(from, seq));
-        self.settle_stream(now, at, host);
+        self.settle_stream(at);
         entry.map(|entry| entry.body)
     }
 
@@ -279,7 +261,7 @@ impl<M> Lane<M> {
             }
         }
         self.scratch = outputs;
-        self.settle_stream(now, at, host);
+        self.settle_stream(at);
     }
 
     /// This node is the home: what is parked goes to its entities, in order, unless the tenure is ending or over.
@@ -320,7 +302,7 @@ impl<M> Lane<M> {
     }
 
     /// After every change of a stream: is the fast door open, and is there a deadline?
-    fn settle_stream(&mut self, _now: Instant, at: usize, _host: &mut impl LaneHost<M>) {
+    fn settle_stream(&mut self, at: usize) {
         let index = u32::try_from(at).unwrap_or(u32::MAX);
         let deadline = self.shards[at].outgoing.as_ref().and_then(|outgoing| outgoing.deadline());
         self.streams.set(index, deadline);

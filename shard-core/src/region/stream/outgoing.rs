@@ -69,18 +69,12 @@ impl<E, B> Outgoing<E, B> {
     /// An empty stream of process `me`.
     #[must_use]
     pub fn new(config: Fixed<StreamConfig>, me: NodeKey) -> Self {
-        Self::resume(config, me, (1, 0))
-    }
-
-    /// An empty stream that goes on from the [`counters`](Self::counters) of an evicted one (D11).
-    #[must_use]
-    pub fn resume(config: Fixed<StreamConfig>, me: NodeKey, (next_seq, attempt): (u64, u32)) -> Self {
         let refuse_pause = config.refuse_pause;
         Self {
             config,
             me,
-            next_seq,
-            attempt,
+            next_seq: 1,
+            attempt: 0,
             phase: Phase::Seek { lookup: None },
             route: None,
             first: None,
@@ -94,13 +88,6 @@ impl<E, B> Outgoing<E, B> {
             overdue_at: None,
             fated: Vec::new(),
         }
-    }
-
-    /// What must outlive the stream if it is evicted: numbers and attempts never repeat (D11). Evict only what
-    /// [`is_idle`](Self::is_idle).
-    #[must_use]
-    pub fn counters(&self) -> (u64, u32) {
-        (self.next_seq, self.attempt)
     }
 
     /// Whether nothing is unsettled, unanswered or untaken.
@@ -180,25 +167,9 @@ impl<E, B> Outgoing<E, B> {
     }
 
     /// The next message for this node's own entities; `None` unless this node is the home. The lane either runs it or
-    /// brings it back with [`return_local`](Self::return_local).
+    /// brings it back with [`give_back`](Self::give_back).
     pub fn pop_front(&mut self) -> Option<Entry<E, B>> {
         if self.phase == Phase::Local { self.unsettled.remove(0) } else { None }
-    }
-
-    /// The local tenure ended: `entries`, popped but never taken by a handler, go back to the front in ascending order,
-    /// bounds or not, and the stream seeks the next home.
-    pub fn return_local(
-        &mut self,
-        now: Instant,
-        entries: impl DoubleEndedIterator<Item = Entry<E, B>>,
-        out: &mut (impl Outbox<OutgoingOutput> + ?Sized),
-    ) {
-        for entry in entries.rev() {
-            self.unsettled.push_front(entry);
-        }
-        if self.phase == Phase::Local {
-            self.leave_route(now, out);
-        }
     }
 
     /// This process does not own the shard under the grant of an `OpenLocal`, not yet or not any more: as a refusal by

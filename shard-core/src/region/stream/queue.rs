@@ -79,14 +79,6 @@ impl<E, B> Queue<E, B> {
         self.entries.push_back(entry);
     }
 
-    /// Puts an unsent entry back before all others; none may be sent.
-    pub(super) fn push_front(&mut self, entry: Entry<E, B>) {
-        assert!(self.sent == 0, "entries come back only while none is sent");
-        assert!(self.front().is_none_or(|front| entry.seq < front.seq), "entries come back in order");
-        self.count(&entry);
-        self.entries.push_front(entry);
-    }
-
     pub(super) fn remove(&mut self, index: usize) -> Option<Entry<E, B>> {
         let entry = if index == 0 { self.entries.pop_front() } else { self.entries.remove(index) }?;
         if index < self.sent {

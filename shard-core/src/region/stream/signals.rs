@@ -3,6 +3,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::Entry;
 use crate::id::{NodeKey, Token};
 use crate::time::Instant;
 use crate::wire::Home;
@@ -133,6 +134,12 @@ pub struct GivenBack<E, B> {
     pub bytes: usize,
     /// If it is still unsent by then, it is not run at all.
     pub deadline: Option<Instant>,
+}
+
+impl<E, B> From<Entry<E, B>> for GivenBack<E, B> {
+    fn from(Entry { entity, body, ask, bytes, deadline, .. }: Entry<E, B>) -> Self {
+        Self { entity, body, ask, bytes, deadline }
+    }
 }
 
 /// Which bound of a stream is reached.

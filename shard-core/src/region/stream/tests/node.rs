@@ -6,7 +6,7 @@ use super::net::{Mail, Packet};
 use super::world::{ENTITIES, Event, NODES, Node, Post, SHARDS, World, place, shard_key};
 use crate::id::{NodeKey, Token};
 use crate::machine::Machine;
-use crate::region::stream::{IncomingOutput, OutgoingInput, OutgoingOutput, Verdict};
+use crate::region::stream::{GivenBack, IncomingOutput, OutgoingInput, OutgoingOutput, Verdict};
 use crate::time::{Duration, Instant, soonest};
 use crate::wire::Stream;
 use crate::wire::link::{PeerGone, ReceiverOrder, SenderOrder};
@@ -163,7 +163,7 @@ impl World {
         let mut local: Vec<_> = posts.filter_map(|post| post.local).collect();
         local.sort_by_key(|entry| entry.seq);
         let mut out = Vec::new();
-        self.nodes[at].streams[shard].return_local(self.now, local.into_iter(), &mut out);
+        self.nodes[at].streams[shard].give_back(self.now, local.into_iter().map(GivenBack::from).collect(), &mut out);
         self.obey(at, shard, out);
     }
 

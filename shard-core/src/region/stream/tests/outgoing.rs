@@ -5,7 +5,7 @@ use alloc::{vec, vec::Vec};
 use super::{config, key, token};
 use crate::id::NodeKey;
 use crate::machine::{Fixed, Machine, Rule, Rules};
-use crate::region::stream::{Bound, Outgoing, OutgoingInput as In, OutgoingOutput as Out, StreamConfig};
+use crate::region::stream::{Bound, GivenBack, Outgoing, OutgoingInput as In, OutgoingOutput as Out, StreamConfig};
 use crate::time::Instant;
 use crate::wire::Home;
 
@@ -270,11 +270,13 @@ fn a_local_home_hands_messages_out_and_takes_them_back_in_order() {
     assert_eq!(popped.iter().map(|entry| entry.seq).collect::<Vec<_>>(), [1, 2, 3]);
     assert_eq!(push(&mut stream, 4), [Out::OpenLocal { token: token(2) }]);
     let mut out = vec![];
-    stream.return_local(at(7), popped.into_iter().skip(1), &mut out);
+    stream.give_back(at(7), popped.into_iter().skip(1).map(GivenBack::from).collect(), &mut out);
     assert_eq!(out, [Out::Lookup]);
     assert_eq!(stream.pop_front(), None);
     let rest = hear(&mut stream, 8, home(3, 3, true));
-    assert_eq!(rest, [sent(3, 3, 3, 2, true), sent(3, 3, 3, 3, false), sent(3, 3, 3, 4, false)]);
+    assert_eq!(rest, [sent(3, 3, 3, 5, true), sent(3, 3, 3, 6, false), sent(3, 3, 3, 7, false)], "under new numbers");
+    let order = [5, 6, 7].map(|seq| stream.message(seq).map(|entry| entry.body));
+    assert_eq!(order, [2, 3, 4].map(Some));
 }
 
 #[test]
