@@ -29,6 +29,10 @@ impl Calm {
         self.over
     }
 
+    pub(super) fn has_begun(&self) -> bool {
+        self.began_at.is_some()
+    }
+
     /// No more messages.
     pub(super) fn is_quiet(&self) -> bool {
         self.roll_call_at.is_some()
@@ -43,9 +47,11 @@ impl Cluster {
     /// The faults stop; whoever is down starts.
     pub(super) fn begin_calm(&mut self) {
         self.note(0, || "the calm begins".into());
+        self.settle_drill();
         self.faults = Faults { drift: self.faults.drift, ..Faults::none() };
         self.calm.began_at = Some(self.now);
         for seat in 0..self.seats.len() {
+            self.filters.clear();
             self.cuts[seat].fill(0);
             self.clogs[seat].fill(0);
             let at = self.now + self.dice.life.below(100_000_000);
@@ -88,12 +94,12 @@ impl Cluster {
         }
     }
 
-    /// Every node sends one message to every entity; then there is silence.
+    /// Every node sends one message to every entity, in a large cluster to those it calls; then there is silence.
     fn roll_call(&mut self) {
         self.note(0, || "roll call".into());
         self.calm.roll_call_at = Some(self.now);
         for seat in 0..self.seats.len() {
-            for entity in 0..self.entities.len() {
+            for entity in self.called_by(seat) {
                 self.send_message(seat, entity, entity % 3 == 0);
             }
         }
@@ -111,16 +117,16 @@ impl Cluster {
             }
         }
         for shard in (0..self.options.shards).map(ShardId) {
-            let owners = (0..self.seats.len()).filter(|seat| self.serves(*seat, shard)).count();
+            let owners = self.servers(shard);
             if owners != 1 {
                 return Some(("liveness", format!("{shard} is wanted and served by {owners} nodes")));
             }
-            for (seat, place) in self.seats.iter().enumerate() {
-                let Some(process) = &place.process else { continue };
-                let waiting = process.lanes[self.lane_of(shard)].lane.unsettled(shard);
-                if waiting > 0 {
-                    return Some(("liveness", format!("node {} keeps {waiting} messages for {shard}", seat + 1)));
-                }
+        }
+        for (seat, place) in self.seats.iter().enumerate() {
+            let lanes = place.process.iter().flat_map(|process| &process.lanes);
+            let waiting: usize = lanes.map(|berth| berth.lane.kept()).sum();
+            if waiting > 0 {
+                return Some(("liveness", format!("node {} keeps {waiting} messages in its streams", seat + 1)));
             }
         }
         self.model.open().next().map(|open| ("lost", open))

@@ -1,5 +1,6 @@
 //! The loop: one event after the other, each followed by the checkers.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
@@ -9,13 +10,19 @@ use super::calm::Calm;
 use super::checker::Checker;
 use super::clock::Clock;
 use super::event::{Agenda, Event, Scheduled};
+use super::fault::Fault;
+use super::harm::Filter;
+use super::marks::{Mark, Marks};
+use super::measure::{Blame, Gaps};
 use super::model::Model;
 use super::network::Connection;
 use super::options::{Faults, Options};
 use super::process::{Process, id_of};
 use super::report::{Counters, Report, Violation};
+use super::script::Script;
 use crate::id::{Incarnation, Kind, NodeKey, ShardId};
 use crate::prng::{Prng, mix};
+use crate::region::lane::Order;
 use crate::time::{Duration, Instant, nanos};
 
 /// Lines kept for a violation.
@@ -63,12 +70,21 @@ pub struct Cluster {
     pub(super) cuts: Vec<Vec<u64>>,
     /// Until when datagrams from the one seat are late at the other.
     pub(super) clogs: Vec<Vec<u64>>,
+    /// Datagrams that are dropped or caught.
+    pub(super) filters: Vec<Filter>,
+    /// A crash that waits for the next drain, and how long the process will be down.
+    pub(super) lurking: Option<Duration>,
+    /// Every fault that struck, with its moment: the script of the run.
+    pub(super) struck: Vec<(u64, Fault)>,
     pub(super) connections: BTreeMap<u64, Connection>,
     pub(super) connections_made: u64,
     pub(super) runs: u64,
     pub(super) model: Model,
     pub(super) checker: Checker,
     pub(super) calm: Calm,
+    pub(super) blames: Blame,
+    pub(super) gaps: Gaps,
+    pub(super) marks: Marks,
     pub(super) counters: Counters,
     pub(super) dice: Dice,
     pub(super) violation: Option<(&'static str, String)>,
@@ -109,9 +125,15 @@ impl Cluster {
             .collect();
         let mut agenda = Agenda::default();
         for seat in 0..options.nodes {
+            if options.absent.contains(&(seat + 1)) {
+                continue;
+            }
             let late = options.faults.late_joiner && seat + 1 == options.nodes;
             let at = if late { nanos(options.storm) / 3 } else { dice.life.below(200_000_000) };
             agenda.push(at, seat, 0, Event::Boot);
+        }
+        for (at, fault) in &options.script {
+            agenda.push(nanos(*at), 0, 0, Event::Strike(fault.clone()));
         }
         agenda.push(nanos(options.storm), 0, 0, Event::Calm);
         let mut cluster = Self {
@@ -121,12 +143,18 @@ impl Cluster {
             agenda,
             cuts: alloc::vec![alloc::vec![0; options.nodes]; options.nodes],
             clogs: alloc::vec![alloc::vec![0; options.nodes]; options.nodes],
+            filters: Vec::new(),
+            lurking: None,
+            struck: Vec::new(),
             connections: BTreeMap::new(),
             connections_made: 0,
             runs: 0,
             model: Model::default(),
             checker: Checker::new(&options),
             calm: Calm::default(),
+            blames: Blame::default(),
+            gaps: Gaps::default(),
+            marks: Marks::default(),
             counters: Counters::default(),
             dice,
             violation: None,
@@ -164,7 +192,7 @@ impl Cluster {
         if life != 0 && place.process.as_ref().is_none_or(|process| process.life != life) {
             return;
         }
-        let of_the_world = matches!(event, Event::Harm(_) | Event::Calm | Event::Look | Event::Boot);
+        let of_the_world = matches!(event, Event::Harm(_) | Event::Strike(_) | Event::Calm | Event::Look | Event::Boot);
         if at < place.paused_until && place.process.is_some() && !of_the_world {
             // Timers that were set for this moment are set for the later one.
             self.put_off(seat, at, place.paused_until, life, event);
@@ -176,7 +204,8 @@ impl Cluster {
         self.happen(seat, event);
         self.watch_reign(seat);
         self.check(seat);
-        if self.counters.events > EVENTS_PER_SECOND_MAX * (self.now / 1_000_000_000 + 1) {
+        let most = EVENTS_PER_SECOND_MAX * (self.seats.len() as u64 / 5 + 1);
+        if self.counters.events > most * (self.now / 1_000_000_000 + 1) {
             self.violated("busy-loop", format!("{} events", self.counters.events));
         }
     }
@@ -196,9 +225,18 @@ impl Cluster {
             Event::LinkTimer => self.link_timer(seat, at),
             Event::Control { from, to, message } => self.hear_control(seat, from, to, message),
             Event::Order { lane, order } => {
-                if matches!(order, crate::region::lane::Order::Drain { .. }) {
+                if let Order::Drain { shard, .. } = order {
+                    self.drain_begins(seat, shard);
+                    self.drain_is_met(seat);
                     self.counters.drains += 1;
                     self.calm.moved(at);
+                }
+                let revives = matches!(order, Order::Live { .. });
+                if revives && !self.lane_is_live(seat, lane) {
+                    self.touch_all(seat);
+                    if self.holds_shards(seat) {
+                        self.mark(Mark::RevivedInMargin);
+                    }
                 }
                 self.note(seat, || format!("lane {lane}: {order:?}"));
                 self.lane_call(seat, lane, |lane, now, host| lane.order(now, order, host));
@@ -216,6 +254,7 @@ impl Cluster {
             Event::Wire { connection, dialler, packet } => self.hear_wire(seat, connection, dialler, packet),
             Event::Work => self.work(seat),
             Event::Harm(harm) => self.harm(harm),
+            Event::Strike(fault) => self.strike_later(fault),
             Event::Boot => self.boot(seat),
             Event::Calm => self.begin_calm(),
             Event::Look => self.look(),
@@ -233,6 +272,10 @@ impl Cluster {
             let life = process.life;
             self.agenda.push(at, seat, life, event);
         }
+    }
+
+    pub(super) fn mark(&mut self, mark: Mark) {
+        self.marks.meet(mark);
     }
 
     pub(super) fn violated(&mut self, property: &'static str, witness: String) {
@@ -258,7 +301,8 @@ impl Cluster {
         }
         let key =
             self.seats[seat].process.as_ref().map_or_else(|| format!("({})", id_of(seat)), |p| format!("{}", p.key));
-        let strip: String = (0..self.options.shards).map(|shard| self.who_serves(ShardId(shard))).collect();
+        let shards = if self.seats.len() < 10 { self.options.shards } else { 0 };
+        let strip: String = (0..shards).map(|shard| self.who_serves(ShardId(shard))).collect();
         let micros = self.now / 1_000;
         let line = format!("{:>5}.{:06} {key:<8} [{strip}] {}", micros / 1_000_000, micros % 1_000_000, text());
         if self.history.len() == HISTORY {
@@ -280,6 +324,8 @@ impl Cluster {
             let history = core::mem::take(&mut self.history).into();
             Violation { property, witness, at_millis: millis, history }
         });
+        let expect = violation.as_ref().map(|violation| violation.property);
+        let script = expect.is_some().then(|| Box::new(Script::of(&self.options, &self.struck, expect)));
         self.counters.messages = self.model.entries.len() as u64;
         self.counters.longest_gap_millis = self.checker.longest_gap() / 1_000_000;
         let counters = Counters { handled, not_run, in_doubt, orphaned, ..self.counters };
@@ -290,6 +336,10 @@ impl Cluster {
             digest: self.digest,
             counters,
             violation,
+            gaps: self.gaps,
+            marks: self.marks,
+            script,
+            rebalance: self.blames.rebalance,
             trace: self.trace,
         }
     }

@@ -1,9 +1,13 @@
 //! What a run found.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::marks::Marks;
+use super::measure::{Gaps, Rebalance};
+use super::script::Script;
 use crate::machine::Rule;
 
 /// What happened in a run. All are counts over the whole cluster.
@@ -110,7 +114,7 @@ pub struct Violation {
 }
 
 /// What a run found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// The seed, which with the mutant is all that is needed to run it again.
     pub seed: u64,
@@ -124,6 +128,14 @@ pub struct Report {
     pub counters: Counters,
     /// The first property that did not hold.
     pub violation: Option<Violation>,
+    /// How long shards were served by nobody, and why.
+    pub gaps: Gaps,
+    /// Rare places that it passed.
+    pub marks: Marks,
+    /// Of a drill: what its one change cost in moves.
+    pub rebalance: Option<Rebalance>,
+    /// What went wrong in it, and when: the run as a script.
+    pub script: Option<Box<Script>>,
     /// A line for every event, if [`super::Options::trace`] asked for it.
     pub trace: Vec<String>,
 }
