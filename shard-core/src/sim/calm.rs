@@ -14,10 +14,17 @@ const LOOK: u64 = 100_000_000;
 /// It must have been at rest for so long.
 const REST: u64 = 1_500_000_000;
 
+/// Elections that the end of the faults may need: one, one more if who wins is on its way out, and one for a candidate
+/// whose coordinator was only paused.
+const ELECTIONS_MAX: u64 = 3;
+
 /// Where the run stands after the storm.
 #[derive(Debug, Default)]
 pub(super) struct Calm {
     began_at: Option<u64>,
+    /// Elections before the calm, and at the roll call; and lapses then.
+    elections: (u64, u64),
+    lapses: u64,
     /// When every node sent one last message to every entity.
     roll_call_at: Option<u64>,
     last_move_at: u64,
@@ -50,6 +57,7 @@ impl Cluster {
         self.settle_drill();
         self.faults = Faults { drift: self.faults.drift, ..Faults::none() };
         self.calm.began_at = Some(self.now);
+        self.calm.elections.0 = self.counters.elections;
         for seat in 0..self.seats.len() {
             self.filters.clear();
             self.cuts[seat].fill(0);
@@ -69,6 +77,9 @@ impl Cluster {
 
     pub(super) fn look(&mut self) {
         let Some(began) = self.calm.began_at else { return };
+        if self.counters.elections > self.calm.elections.0 + ELECTIONS_MAX {
+            self.violated("election-storm", format!("{} elections since the faults ended", ELECTIONS_MAX + 1));
+        }
         let Some(roll_call) = self.calm.roll_call_at else {
             if self.now >= began + self.bound() {
                 self.roll_call();
@@ -76,6 +87,13 @@ impl Cluster {
             self.agenda.push(self.now + LOOK, 0, 0, Event::Look);
             return;
         };
+        // Healed is healed: whoever reigns goes on, and nobody's session ends.
+        if self.counters.elections > self.calm.elections.1 {
+            self.violated("election-after-heal", format!("{:?}, now {}", self.calm.elections, self.counters.elections));
+        }
+        if self.counters.lapses > self.calm.lapses {
+            self.violated("lapse-after-heal", format!("{} lapses, then {}", self.calm.lapses, self.counters.lapses));
+        }
         let unmet = self.unmet();
         let rest_since = roll_call.max(self.calm.last_move_at);
         match unmet {
@@ -98,6 +116,8 @@ impl Cluster {
     fn roll_call(&mut self) {
         self.note(0, || "roll call".into());
         self.calm.roll_call_at = Some(self.now);
+        self.calm.elections.1 = self.counters.elections;
+        self.calm.lapses = self.counters.lapses;
         for seat in 0..self.seats.len() {
             for entity in self.called_by(seat) {
                 self.send_message(seat, entity, entity % 3 == 0);

@@ -78,6 +78,16 @@ impl Checker {
         self.reigns[seat].is_some()
     }
 
+    /// Whether every shard is looked at after every event.
+    pub(super) fn is_thorough(&self) -> bool {
+        self.thorough
+    }
+
+    /// Seats that were live owners when they were last looked at.
+    pub(super) fn owners(&self, shard: ShardId) -> &[usize] {
+        &self.shards[shard.0 as usize].owners
+    }
+
     /// Who served it last.
     pub(super) fn owner(&self, shard: ShardId) -> Option<usize> {
         self.shards[shard.0 as usize].last
@@ -120,7 +130,7 @@ impl Cluster {
 
     /// The grant under which a live owner sits at `seat`: its lane could start a handler, or something of the shard runs
     /// while its session lives.
-    fn live_owner(&self, seat: usize, shard: ShardId) -> Option<(Token, &'static str)> {
+    pub(super) fn live_owner(&self, seat: usize, shard: ShardId) -> Option<(Token, &'static str)> {
         let process = self.seats[seat].process.as_ref()?;
         let now = self.local(seat);
         let berth = &process.lanes[self.lane_of(shard)];
@@ -265,6 +275,14 @@ impl Cluster {
     pub(super) fn check_run(&mut self, seat: usize, lane: usize, run: &Run) {
         if !matches!(run.what, What::Stop) {
             self.check_token(seat, run.shard, run.token);
+            // I9: what starts, starts while its shard is live.
+            if !self.serves(seat, run.shard) {
+                let key = self.name(seat);
+                self.violated(
+                    "ran-unowned",
+                    format!("{key} starts {:?} of {}, which it does not serve", run.what, run.shard),
+                );
+            }
         }
         let all = if self.checker.thorough {
             (0..self.seats.len()).collect()

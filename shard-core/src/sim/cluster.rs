@@ -6,6 +6,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::audit::Audit;
 use super::calm::Calm;
 use super::checker::Checker;
 use super::clock::Clock;
@@ -14,7 +15,7 @@ use super::fault::Fault;
 use super::harm::Filter;
 use super::marks::{Mark, Marks};
 use super::measure::{Blame, Gaps};
-use super::model::Model;
+use super::model::{Model, Totals};
 use super::network::Connection;
 use super::options::{Faults, Options};
 use super::process::{Process, id_of};
@@ -83,6 +84,7 @@ pub struct Cluster {
     pub(super) checker: Checker,
     pub(super) calm: Calm,
     pub(super) blames: Blame,
+    pub(super) audit: Audit,
     pub(super) gaps: Gaps,
     pub(super) marks: Marks,
     pub(super) counters: Counters,
@@ -153,6 +155,7 @@ impl Cluster {
             checker: Checker::new(&options),
             calm: Calm::default(),
             blames: Blame::default(),
+            audit: Audit::default(),
             gaps: Gaps::default(),
             marks: Marks::default(),
             counters: Counters::default(),
@@ -176,6 +179,7 @@ impl Cluster {
             let Some(scheduled) = self.agenda.pop() else { break };
             self.step(scheduled);
         }
+        self.audit_sum();
         if self.violation.is_some() && !self.options.trace {
             let mut report = Self::new(self.options.with_trace()).run();
             report.trace.clear();
@@ -204,6 +208,7 @@ impl Cluster {
         self.happen(seat, event);
         self.watch_reign(seat);
         self.check(seat);
+        self.audit(seat);
         let most = EVENTS_PER_SECOND_MAX * (self.seats.len() as u64 / 5 + 1);
         if self.counters.events > most * (self.now / 1_000_000_000 + 1) {
             self.violated("busy-loop", format!("{} events", self.counters.events));
@@ -314,7 +319,7 @@ impl Cluster {
 
     fn report(mut self) -> Report {
         let millis = self.now / 1_000_000;
-        let (handled, not_run, in_doubt, orphaned) = self.model.totals();
+        let Totals { handled, not_run, in_doubt, handled_in_doubt, orphaned } = self.model.totals();
         let violation = self.violation.take().map(|(property, witness)| {
             match property {
                 "double-owner" => self.counters.double_owners += 1,
@@ -328,7 +333,7 @@ impl Cluster {
         let script = expect.is_some().then(|| Box::new(Script::of(&self.options, &self.struck, expect)));
         self.counters.messages = self.model.entries.len() as u64;
         self.counters.longest_gap_millis = self.checker.longest_gap() / 1_000_000;
-        let counters = Counters { handled, not_run, in_doubt, orphaned, ..self.counters };
+        let counters = Counters { handled, not_run, in_doubt, handled_in_doubt, orphaned, ..self.counters };
         Report {
             seed: self.options.seed,
             mutant: self.options.mutant,

@@ -87,6 +87,7 @@ impl Cluster {
                 self.counters.grants += 1;
                 self.calm.moved(self.now);
                 self.touch(shard);
+                self.audit_grant(shard);
             }
             Effect::Lost(shard) => self.touch(shard),
             Effect::Dropped(shard, token) => {

@@ -32,6 +32,7 @@
 //!
 //! May import everything; nothing imports it. The simulator needs `alloc` only.
 
+mod audit;
 mod calm;
 mod checker;
 mod clock;

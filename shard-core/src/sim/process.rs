@@ -10,7 +10,7 @@ use super::links::Links;
 use super::marks::Mark;
 use super::model::Message;
 use super::options::ms;
-use crate::id::{Incarnation, NodeId, NodeKey, ShardId, ShardKey, Slot, Token};
+use crate::id::{Incarnation, NodeId, NodeKey, ShardId, ShardKey, Slot, Term, Token};
 use crate::machine::{Fixed, Notice};
 use crate::node::{Input, Node, NodeConfig, Output};
 use crate::passivation::Passivation;
@@ -35,6 +35,8 @@ pub(super) struct Process {
     pub(super) doubtful: BTreeSet<NodeKey>,
     /// Processes whose links had no room when a lane asked.
     pub(super) crowded: BTreeSet<NodeKey>,
+    /// The greatest term that its region has obeyed.
+    pub(super) obeyed: Option<Term>,
     pub(super) leaving: bool,
     /// How long it stays away once it has left.
     pub(super) away: u64,
@@ -130,6 +132,7 @@ impl Cluster {
             gone: BTreeSet::new(),
             doubtful: BTreeSet::new(),
             crowded: BTreeSet::new(),
+            obeyed: None,
             leaving: false,
             away: 0,
             awake: 0,

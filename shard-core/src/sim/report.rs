@@ -41,6 +41,8 @@ pub struct Counters {
     pub not_run: u64,
     /// Messages whose sender was told that they may have run.
     pub in_doubt: u64,
+    /// Those of them that a handler took: `messages` is `handled + not_run + in_doubt - handled_in_doubt + orphaned`.
+    pub handled_in_doubt: u64,
     /// Messages not handled whose sender is gone.
     pub orphaned: u64,
     /// Messages whose sender lives and was told nothing.
@@ -68,12 +70,12 @@ impl Counters {
 
     /// Every count with its name, in a fixed order; the longest gap comes apart.
     #[must_use]
-    pub fn values(&self) -> [(&'static str, u64); 20] {
+    pub fn values(&self) -> [(&'static str, u64); 21] {
         let mut copy = *self;
         copy.fields().map(|(name, value)| (name, *value))
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 20] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 21] {
         [
             ("events", &mut self.events),
             ("datagrams", &mut self.datagrams),
@@ -89,6 +91,7 @@ impl Counters {
             ("handled", &mut self.handled),
             ("not_run", &mut self.not_run),
             ("in_doubt", &mut self.in_doubt),
+            ("handled_in_doubt", &mut self.handled_in_doubt),
             ("orphaned", &mut self.orphaned),
             ("lost", &mut self.lost),
             ("duplicated", &mut self.duplicated),
@@ -103,7 +106,9 @@ impl Counters {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// The property, by a short name: `double-owner`, `overlapping-reigns`, `token-order`, `term-twice`, `beside`,
-    /// `reordered`, `duplicated`, `two-fates`, `told-not-run`, `astray`, `lost`, `liveness`, `busy-loop`.
+    /// `reordered`, `duplicated`, `two-fates`, `told-not-run`, `astray`, `lost`, `liveness`, `busy-loop`, `term-regressed`, `unlisted-owner`,
+    /// `table-conflict`, `ran-unowned`, `bound`, `flapping`, `sum`, `election-storm`, `election-after-heal`,
+    /// `lapse-after-heal`.
     pub property: &'static str,
     /// Both witnesses.
     pub witness: String,
