@@ -45,6 +45,8 @@ pub(super) struct Member {
     pub(super) holds: BTreeSet<ShardKey>,
     /// New commands wait for the next flush.
     pub(super) urgent: bool,
+    /// Its last heartbeat is not acknowledged, because the voters do not know it yet (E5); the directory it holds.
+    pub(super) waiting: Option<u64>,
 }
 
 impl Member {
@@ -67,6 +69,7 @@ impl Member {
             owned: Vec::new(),
             holds: BTreeSet::new(),
             urgent: false,
+            waiting: None,
         }
     }
 
@@ -124,7 +127,7 @@ impl Member {
 
     /// The answer to the last heartbeat, with every command that stands. Sent again without a new heartbeat it carries
     /// commands but extends nothing.
-    pub(super) fn ack(&self, term: Term, directory: Option<Directory>) -> Ack {
+    pub(super) fn ack(&self, term: Term, open: bool, directory: Option<Directory>) -> Ack {
         Ack {
             term,
             session: self.session,
@@ -133,6 +136,7 @@ impl Member {
             commands: self.commands.iter().take(COMMANDS_PER_ACK).copied().collect(),
             report_seen: self.report_version,
             directory,
+            open,
             farewell: false,
         }
     }
@@ -154,6 +158,7 @@ pub(super) fn farewell_ack(term: Term, beat: &Heartbeat) -> Ack {
         commands: Vec::new(),
         report_seen: beat.report_version,
         directory: None,
+        open: false,
         farewell: true,
     }
 }

@@ -8,6 +8,7 @@ use alloc::{
 use super::{
     AllocatorConfig, Ending, Output,
     member::{Member, farewell_ack},
+    roll::Roll,
     table::Table,
 };
 use crate::{
@@ -32,10 +33,8 @@ const FOR_EVER: u64 = u64::MAX;
 pub(super) struct Reign {
     pub(super) config: Fixed<AllocatorConfig>,
     pub(super) term: Term,
-    /// W after the election: what lived under former reigns is adopted or dead by then (L3).
-    window_until: Instant,
-    /// The quarantine is over.
-    opened: bool,
+    /// Who may have a live session, and whether the quarantine is over.
+    roll: Roll,
     /// A counter not below ours is known: nothing is granted any more, a new term will come.
     outdone: bool,
     pub(super) members: BTreeMap<NodeKey, Member>,
@@ -68,10 +67,9 @@ impl Reign {
     pub(super) fn new(now: Instant, term: Term, config: Fixed<AllocatorConfig>) -> Self {
         let opened = config.alone || !config.rules.on(Rule::Quarantine);
         Self {
-            window_until: now + wait(&config),
+            roll: Roll::new(config.me, now + wait(&config), opened),
             config,
             term,
-            opened,
             outdone: false,
             members: BTreeMap::new(),
             expiries: BTreeSet::new(),
@@ -109,6 +107,8 @@ impl Reign {
                 if !self.admit(now, from, &beat, out) {
                     return;
                 }
+                self.renew(now, from, beat, out);
+                return self.roll.registers(from);
             }
         }
         self.renew(now, from, beat, out);
@@ -159,7 +159,8 @@ impl Reign {
             self.end(now, from, Ending::Lapsed, out);
         }
         // Adoption window: what is not reported by its end may be granted, so nobody may claim it later.
-        let late = !report.owned.is_empty() && now >= self.window_until && self.config.rules.on(Rule::AdoptionWindow);
+        let open = self.roll.is_open(now) && !self.config.alone;
+        let late = !report.owned.is_empty() && open && self.config.rules.on(Rule::AdoptionWindow);
         let conflict = self.conflict(from, beat);
         if late || conflict.is_some() {
             if let Some(key) = conflict.filter(|_| !late) {
@@ -214,14 +215,21 @@ impl Reign {
         if self.farewell(now, from, version, out) {
             return;
         }
-        self.acknowledge(from, directory, out);
+        self.acknowledge(now, from, directory, out);
     }
 
-    fn acknowledge(&mut self, to: NodeKey, held: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
-        let directory = (held < self.directory_version).then(|| self.directory());
+    /// Answers the last heartbeat; if the voters do not know the session yet, as soon as they do (E5).
+    fn acknowledge(&mut self, now: Instant, to: NodeKey, held: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let safe = self.roll.may_acknowledge(to, self.config.rules);
+        let open = self.roll.is_open(now);
+        let directory = (safe && held < self.directory_version).then(|| self.directory());
         let Some(member) = self.members.get_mut(&to) else { return };
+        member.waiting = (!safe).then_some(held);
+        if !safe {
+            return;
+        }
         member.urgent = false;
-        out.emit(Output::Send { to, message: Control::Ack(member.ack(self.term, directory)) });
+        out.emit(Output::Send { to, message: Control::Ack(member.ack(self.term, open, directory)) });
         for kind in &member.kinds {
             let cluster = self.kinds.get(&kind.kind).copied().unwrap_or(kind.shards);
             if cluster != kind.shards {
@@ -301,7 +309,7 @@ impl Reign {
         if !member.leaving || !member.settled || !empty {
             return false;
         }
-        let ack = member.ack(self.term, None);
+        let ack = member.ack(self.term, false, None);
         self.end(now, from, Ending::Dropped, out);
         self.bury_for_ever(from, out);
         out.emit(Output::Gone { node: from });
@@ -343,6 +351,7 @@ impl Reign {
         let Some(member) = self.members.remove(&node) else { return };
         self.expiries.remove(&(member.expire_at, node));
         self.directory_version += 1;
+        self.roll.ended();
         for key in member.holds {
             self.free(now, key, how, out);
         }
@@ -393,22 +402,60 @@ impl Reign {
         }
     }
 
-    /// The quarantine: before W is over, a shard that nobody reported may still be live under a former reign (L3).
+    /// The quarantine: before it is over, a shard that nobody reported may still be live under a former reign (L3). Nor
+    /// does a reign on its way out place anything.
     pub(super) fn may_allocate(&self, now: Instant) -> bool {
-        !self.outdone && (self.opened || now >= self.window_until)
+        !self.outdone && !self.roll.is_resigning() && self.roll.is_open(now)
     }
 
-    pub(super) fn window_closes(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
-        if !self.opened && now >= self.window_until {
-            self.opened = true;
-            for key in self.table.homeless() {
-                out.emit(Output::Wanted { key, asker: self.table.first_asker(key) });
-            }
+    /// The voters' lists have been read.
+    pub(super) fn evidence(&mut self, complete: bool, carried: Vec<NodeKey>) {
+        self.roll.decided(complete, carried);
+    }
+
+    /// The voters hold a version of the list: whoever stands in it may be acknowledged.
+    pub(super) fn confirmed(&mut self, now: Instant, version: u32, out: &mut (impl Outbox<Output> + ?Sized)) {
+        self.roll.confirmed(version);
+        let waiting = self.members.iter().filter_map(|(node, member)| Some((*node, member.waiting?)));
+        for (node, held) in waiting.collect::<Vec<_>>() {
+            self.acknowledge(now, node, held, out);
         }
     }
 
-    pub(super) fn window_deadline(&self) -> Option<Instant> {
-        (!self.opened).then_some(self.window_until)
+    /// Begins to give the reign up in good order.
+    pub(super) fn resign(&mut self, now: Instant) {
+        self.roll.resign(now + self.config.timing.reign);
+    }
+
+    pub(super) fn is_resigning(&self) -> bool {
+        self.roll.is_resigning()
+    }
+
+    /// What follows from all that was heard: the quarantine may be over, the list may have changed, a resignation may have
+    /// come to its end. Last in every verb.
+    pub(super) fn call_the_roll(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let rules = self.config.rules;
+        if self.roll.opens(now, rules) {
+            for key in self.table.homeless() {
+                out.emit(Output::Wanted { key, asker: self.table.first_asker(key) });
+            }
+            // A coordinator that left its reign to this one waits for the word.
+            self.members.values_mut().for_each(|member| member.urgent = true);
+            self.flush_at = Some(now);
+        }
+        if self.roll.resigns_in_vain(now) {
+            out.emit(Output::Notice(Notice::ResignationFailed { term: self.term }));
+        }
+        if let Some(list) = self.roll.list(self.term, self.members.keys().copied(), rules) {
+            out.emit(Output::Publish(list));
+        }
+        if self.roll.has_resigned(rules) {
+            out.emit(Output::Resigned { term: self.term });
+        }
+    }
+
+    pub(super) fn roll_deadline(&self) -> Option<Instant> {
+        self.roll.deadline()
     }
 
     pub(super) fn expiry_deadline(&self) -> Option<Instant> {
@@ -425,9 +472,11 @@ impl Reign {
             return;
         }
         self.flush_at = None;
+        let open = self.roll.is_open(now);
         for (to, member) in &mut self.members {
-            if core::mem::take(&mut member.urgent) {
-                out.emit(Output::Send { to: *to, message: Control::Ack(member.ack(self.term, None)) });
+            if member.urgent && self.roll.may_acknowledge(*to, self.config.rules) {
+                member.urgent = false;
+                out.emit(Output::Send { to: *to, message: Control::Ack(member.ack(self.term, open, None)) });
             }
         }
     }
@@ -447,7 +496,7 @@ impl Reign {
 
     #[cfg(any(test, feature = "sim"))]
     pub(super) fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
-        visit(&mut self.window_until);
+        self.roll.each_instant(visit);
         self.flush_at.iter_mut().for_each(&mut *visit);
         self.members.values_mut().for_each(|member| member.each_instant(visit));
         self.expiries = self.members.iter().map(|(node, member)| (member.expire_at, *node)).collect();

@@ -41,6 +41,11 @@ pub enum Notice {
         /// The reign.
         term: Term,
     },
+    /// This node was asked to resign, but the voters did not confirm in time: it reigns on.
+    ResignationFailed {
+        /// The reign.
+        term: Term,
+    },
     /// A candidacy found no majority in time and was given up.
     CandidacyGivenUp {
         /// The term it used up.

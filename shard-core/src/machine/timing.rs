@@ -33,6 +33,9 @@ pub struct Timing {
     pub stagger: Duration,
     /// How long a candidate waits for a majority before it releases what it has.
     pub candidacy: Duration,
+    /// T_evid: how long a new coordinator waits for the voters' lists before it makes do without (E3). Longer than a round
+    /// trip; it costs nothing in the good case, because the votes themselves carry the lists.
+    pub evidence: Duration,
     /// How long entities may take to stop when their shard moves, before it is dropped by force at its owner.
     pub drain: Duration,
 }
@@ -53,6 +56,7 @@ impl Timing {
             renew: Duration::from_millis(250),
             stagger: Duration::from_millis(60),
             candidacy: Duration::from_millis(120),
+            evidence: Duration::from_millis(100),
             drain: Duration::from_millis(5_000),
         }
     }
@@ -115,7 +119,7 @@ impl Timing {
                 "L3",
                 "session",
                 self.session,
-                self.margin + self.heartbeat + rtt * 5 + self.drifted(self.lease) + stagger + tick * 2,
+                self.margin + self.heartbeat + rtt * 6 + self.drifted(self.lease) + stagger + tick * 2,
             ),
         ];
         rules.into_iter().filter(|(_, _, value, least)| value < least).map(|(rule, name, value, least)| TimingError {
