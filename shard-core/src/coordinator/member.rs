@@ -21,6 +21,10 @@ const COMMANDS_PER_ACK: usize = 1_024;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Member {
     pub(super) session: u64,
+    /// Its place among the sessions of the reign, in the order of their beginning.
+    pub(super) born: u64,
+    /// Heartbeats since a younger process of the same node id registered.
+    pub(super) outlived: u8,
     /// The last heartbeat processed.
     pub(super) sequence: u64,
     /// The last command that the node obeyed. `commands` holds the ones after it.
@@ -51,9 +55,11 @@ pub(super) struct Member {
 
 impl Member {
     /// A node that registers; it must show until `ack_due` that acks reach it.
-    pub(super) fn new(beat: &Heartbeat, ack_due: Instant) -> Self {
+    pub(super) fn new(beat: &Heartbeat, ack_due: Instant, born: u64) -> Self {
         Self {
             session: beat.session,
+            born,
+            outlived: 0,
             sequence: beat.sequence,
             // The node's numbering goes on from what it applied, so that no older command can fit.
             applied: beat.applied,

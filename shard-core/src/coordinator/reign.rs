@@ -12,7 +12,7 @@ use super::{
     table::Table,
 };
 use crate::{
-    id::{Kind, NodeKey, ShardKey, Term},
+    id::{Kind, NodeId, NodeKey, ShardKey, Term},
     machine::{Fixed, Notice, Outbox, Rule},
     time::{Duration, Instant},
     wire::{Control, Directory, DirectoryEntry, Heartbeat, Owned},
@@ -40,11 +40,15 @@ pub(super) struct Reign {
     pub(super) members: BTreeMap<NodeKey, Member>,
     /// When each member's session ends, soonest first: a thousand nodes must not be walked for every heartbeat.
     expiries: BTreeSet<(Instant, NodeKey)>,
+    /// Node ids under which two processes live, and the one that had it first.
+    clashes: BTreeMap<NodeId, NodeKey>,
     /// The last session that ended, of nodes that have none now.
     dead: BTreeMap<NodeKey, u64>,
     /// The shard counts in force: the first registration of the reign decides.
     pub(super) kinds: BTreeMap<Kind, u32>,
     pub(super) table: Table,
+    /// Sessions begun in this reign.
+    births: u64,
     directory_version: u64,
     gone: VecDeque<NodeKey>,
     /// New commands wait for the next `expire`.
@@ -73,9 +77,11 @@ impl Reign {
             outdone: false,
             members: BTreeMap::new(),
             expiries: BTreeSet::new(),
+            clashes: BTreeMap::new(),
             dead: BTreeMap::new(),
             kinds: BTreeMap::new(),
             table: Table::default(),
+            births: 0,
             directory_version: 1,
             gone: VecDeque::new(),
             flush_at: None,
@@ -93,6 +99,10 @@ impl Reign {
         if self.left(from, &beat) {
             return self.send(from, Control::Ack(farewell_ack(self.term, &beat)), out);
         }
+        if self.clashes.get(&from.id).is_some_and(|older| *older != from) {
+            // Its session is not renewed, and not ended either: what it owns may live until W.
+            return self.refuse(from, beat.session, out);
+        }
         match self.counts(from, &beat) {
             Standing::Over => return self.refuse(from, beat.session, out),
             Standing::Stale => return out.emit(Output::Notice(Notice::Repeated { from })),
@@ -102,6 +112,7 @@ impl Reign {
                     out.emit(Output::Notice(Notice::ConflictingClaim { from, key }));
                     return self.refuse(from, beat.session, out);
                 }
+                self.look_for_clash(from, out);
             }
             Standing::First => {
                 if !self.admit(now, from, &beat, out) {
@@ -131,6 +142,21 @@ impl Reign {
             Standing::Stale
         } else {
             Standing::Next
+        }
+    }
+
+    /// A process that goes on although a younger one of the same node id has registered: after a restart its last frames
+    /// may come late, but not three in a row.
+    fn look_for_clash(&mut self, from: NodeKey, out: &mut (impl Outbox<Output> + ?Sized)) {
+        const SURE: u8 = 3;
+        let Some(born) = self.members.get(&from).map(|member| member.born) else { return };
+        let mut lives = self.members.range(every_life(from));
+        let younger = lives.find(|(_, member)| member.born > born).map(|(node, _)| *node);
+        let (Some(younger), Some(member)) = (younger, self.members.get_mut(&from)) else { return };
+        member.outlived = member.outlived.saturating_add(1);
+        if member.outlived == SURE {
+            self.clashes.insert(from.id, from);
+            out.emit(Output::Notice(Notice::NodeIdClash { older: from, younger }));
         }
     }
 
@@ -176,7 +202,8 @@ impl Reign {
         // A node that lapsed under this reign may hear nothing of us: it is given nothing until an ack of ours arrives.
         let lapsed = replaced || self.dead.remove(&from).is_some();
         let ack_due = if lapsed { now } else { now + self.patience() };
-        self.members.insert(from, Member::new(beat, ack_due));
+        self.births += 1;
+        self.members.insert(from, Member::new(beat, ack_due, self.births));
         self.directory_version += 1;
         self.replaces_older(from, out);
         if !replaced {
@@ -331,7 +358,7 @@ impl Reign {
             let session = self.members.get(&node).map_or(0, |member| member.session);
             self.end(now, node, Ending::Expired, out);
             let same_id = self.members.range(every_life(node)).next().is_some();
-            if same_id {
+            if same_id && !self.clashes.contains_key(&node.id) {
                 self.bury_for_ever(node, out);
             } else {
                 self.bury(node, session, out);
@@ -352,6 +379,9 @@ impl Reign {
         self.expiries.remove(&(member.expire_at, node));
         self.directory_version += 1;
         self.roll.ended();
+        if self.clashes.get(&node.id) == Some(&node) {
+            self.clashes.remove(&node.id);
+        }
         for key in member.holds {
             self.free(now, key, how, out);
         }

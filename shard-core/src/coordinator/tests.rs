@@ -384,3 +384,29 @@ fn a_leaving_node_with_mail_under_way_is_kept_until_it_is_settled() {
     let out = desk.beat(OPEN + 2, &mut a);
     assert!(ack_of(&out).farewell);
 }
+
+#[test]
+fn two_processes_under_one_node_id_are_told_apart_from_a_restart_and_the_younger_is_refused() {
+    let (mut desk, mut old, _) = open();
+    let young_key = NodeKey { incarnation: Incarnation(8), ..A };
+    let mut young = Pen::new(young_key);
+    desk.beat(OPEN + 1, &mut young);
+    let clash = Output::Notice(Notice::NodeIdClash { older: A, younger: young_key });
+    for millis in [2, 3] {
+        assert!(!desk.beat(OPEN + millis, &mut old).contains(&clash), "frames of a dead process may be late");
+    }
+    assert!(desk.beat(OPEN + 4, &mut old).contains(&clash));
+    assert_eq!(desk.beat(OPEN + 5, &mut young), [dead(young_key, 1)]);
+    assert_eq!(
+        desk.allocator.nodes(at(OPEN + 5)).count(),
+        3,
+        "what it owns may live until W, so it is kept until then"
+    );
+    desk.beat(OPEN + 3_000, &mut old);
+    desk.expire(OPEN + 3_070);
+    assert_eq!(desk.beat(OPEN + 3_071, &mut young), [dead(young_key, 1)]);
+    // The older one goes: the younger may come.
+    desk.expire(OPEN + 9_000);
+    young.beat.session = 2;
+    assert_eq!(ack_of(&desk.beat(OPEN + 9_001, &mut young)).session, 2);
+}
