@@ -6,7 +6,7 @@ use crate::id::Term;
 use crate::machine::Rule;
 use crate::time::Instant;
 
-use super::ElectionConfig;
+use super::{ElectionConfig, Lists};
 
 /// Where this node's own candidacy stands.
 ///
@@ -39,6 +39,8 @@ pub enum Campaign {
         term: Term,
         /// Its only round.
         rounds: Rounds,
+        /// What the votes said of former reigns' sessions.
+        lists: Lists,
         /// When it gives up (T_cand).
         give_up_at: Instant,
     },
@@ -48,6 +50,8 @@ pub enum Campaign {
         term: Term,
         /// Rounds under way.
         rounds: Rounds,
+        /// What the voters hold for it.
+        lists: Lists,
         /// When the next round is sent.
         renew_at: Instant,
         /// When the reign is over unless a round is won before.
@@ -70,10 +74,10 @@ impl Campaign {
             Self::Idle { campaign_at: at } | Self::Asked { again_at: at } | Self::Candidate { give_up_at: at, .. } => {
                 *at
             }
-            Self::Reigning { renew_at, valid_until, .. } if config.on(Rule::ContiguousReign) => {
-                *renew_at.min(valid_until)
+            Self::Reigning { renew_at, valid_until, lists, .. } => {
+                let round = lists.deadline().unwrap_or(*renew_at).min(*renew_at);
+                if config.on(Rule::ContiguousReign) { round.min(*valid_until) } else { round }
             }
-            Self::Reigning { renew_at, .. } => *renew_at,
         }
     }
 
@@ -86,8 +90,9 @@ impl Campaign {
                 rounds.each_instant(f);
                 f(give_up_at);
             }
-            Self::Reigning { rounds, renew_at, valid_until, .. } => {
+            Self::Reigning { rounds, lists, renew_at, valid_until, .. } => {
                 rounds.each_instant(f);
+                lists.each_instant(f);
                 f(renew_at);
                 f(valid_until);
             }

@@ -6,6 +6,7 @@ use alloc::format;
 
 use super::cluster::Cluster;
 use super::links::BYTES;
+use super::marks::Mark;
 use crate::id::{ShardId, Term};
 use crate::time::nanos;
 
@@ -27,6 +28,7 @@ impl Cluster {
     /// After every event at `seat`.
     pub(super) fn audit(&mut self, seat: usize) {
         self.audit_term(seat);
+        self.audit_opening(seat);
         self.audit_table(seat);
         if self.now >= self.audit.next {
             self.audit.next = self.now + EVERY;
@@ -43,6 +45,18 @@ impl Cluster {
             self.violated("term-regressed", format!("{key} obeys {} after {}", said(term), said(before)));
         } else {
             process.obeyed = term;
+        }
+    }
+
+    /// When a reign may place shards for the first time: early, or after W.
+    fn audit_opening(&mut self, seat: usize) {
+        let now = self.local(seat);
+        let wait = self.options.timing.wait;
+        let Some(process) = &mut self.seats[seat].process else { return };
+        let Some(at) = process.elected_at.filter(|_| process.node.allocator().may_allocate(now)) else { return };
+        process.elected_at = None;
+        if now < at + wait {
+            self.marks.meet(Mark::OpenedEarly);
         }
     }
 

@@ -76,6 +76,7 @@ pub(super) enum Harm {
     Cut,
     Break,
     Leave,
+    Resign,
     Drift,
     /// A coordinator's lease requests do not reach some voters, while all else does.
     Starve,

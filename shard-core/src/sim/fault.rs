@@ -7,6 +7,7 @@
 //! at 2s slow 1 <-> * for 1s                 datagrams are late, up to more than W
 //! at 2s break 1 -> 2                        the connection that 1 dialled breaks
 //! at 3s leave 2 for 1s                      it leaves gracefully, and is back after that time
+//! at 3s resign coordinator                 it gives its reign up in good order
 //! at 3s start 4                             a node that was `absent` starts
 //! at 4s clock 2 rate 1050000                it runs so many ticks per million
 //! at 5s drop lease-request 1 -> 2 for 1s    datagrams of one sort vanish
@@ -75,6 +76,11 @@ pub enum Fault {
         /// When it is back, counted from its farewell.
         away: Duration,
     },
+    /// Whoever reigns gives the reign up in good order.
+    Resign {
+        /// Who is asked to.
+        who: Who,
+    },
     /// A clock changes its rate.
     Clock {
         /// Whose.
@@ -121,7 +127,7 @@ impl Fault {
             Self::Cut(paths) | Self::Slow(paths) | Self::Drop { paths, .. } | Self::Hold { paths, .. } => {
                 Some(&mut paths.span)
             }
-            Self::Start { .. } | Self::Break { .. } | Self::Clock { .. } => None,
+            Self::Start { .. } | Self::Resign { .. } | Self::Break { .. } | Self::Clock { .. } => None,
         }
     }
 
@@ -131,6 +137,7 @@ impl Fault {
         match self {
             Self::Crash { who, .. }
             | Self::Start { who }
+            | Self::Resign { who }
             | Self::Pause { who, .. }
             | Self::Leave { who, .. }
             | Self::Clock { who, .. } => fits(who),
@@ -148,6 +155,7 @@ impl Fault {
         let fault = match verb {
             "crash" => Self::Crash { who: who(words.next())?, down: span(&mut words, "for")? },
             "start" => Self::Start { who: who(words.next())? },
+            "resign" => Self::Resign { who: who(words.next())? },
             "pause" => Self::Pause { who: who(words.next())?, span: span(&mut words, "for")? },
             "cut" => Self::Cut(paths(&mut words)?),
             "slow" => Self::Slow(paths(&mut words)?),
@@ -180,6 +188,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Crash { who, down } => write!(f, "crash {who} for {}", Span(*down)),
+            Self::Resign { who } => write!(f, "resign {who}"),
             Self::Start { who } => write!(f, "start {who}"),
             Self::Pause { who, span } => write!(f, "pause {who} for {}", Span(*span)),
             Self::Cut(paths) => write!(f, "cut {paths}"),
@@ -341,7 +350,7 @@ mod tests {
             assert_eq!(parsed.to_string(), fault.expect("a fault"));
             verbs += 1;
         }
-        assert_eq!(verbs, 10);
+        assert_eq!(verbs, 11);
         for wrong in
             ["", "crash 3", "crash 0 for 1s", "cut 1 3 for 1s", "hold mail 1 -> 2 for 1s until 2s", "start 1 2"]
         {

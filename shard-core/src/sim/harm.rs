@@ -11,13 +11,14 @@ use super::options::ms;
 use crate::node::Input;
 use crate::time::{Duration, nanos};
 
-const ALL: [Harm; 10] = [
+const ALL: [Harm; 11] = [
     Harm::Crash,
     Harm::Blackout,
     Harm::Pause,
     Harm::Cut,
     Harm::Break,
     Harm::Leave,
+    Harm::Resign,
     Harm::Drift,
     Harm::Starve,
     Harm::Capture,
@@ -58,6 +59,7 @@ impl Cluster {
             Harm::Cut => faults.cut_every,
             Harm::Break => faults.break_every,
             Harm::Leave => faults.leave_every,
+            Harm::Resign => faults.resign_every,
             Harm::Drift => faults.drift_every,
             Harm::Starve => faults.starve_every,
             Harm::Capture => faults.capture_every,
@@ -111,6 +113,7 @@ impl Cluster {
                 let away = self.options.timing.session * self.dice.harm.between(0, 3) as u32;
                 self.do_now(Fault::Leave { who, away });
             }
+            Harm::Resign => self.do_now(Fault::Resign { who: Who::Coordinator }),
             Harm::Drift => {
                 let rate = rate(&mut self.dice.harm, &self.options);
                 self.do_now(Fault::Clock { who, rate });
@@ -203,6 +206,11 @@ impl Cluster {
                 }
             }
             Fault::Leave { who, away } => self.each(*who, |cluster, seat| cluster.leave(seat, nanos(*away))),
+            Fault::Resign { who } => self.each(*who, |cluster, seat| {
+                cluster.blame(&[seat], Cause::Resign);
+                cluster.note(seat, || "is asked to resign".into());
+                cluster.push_here(cluster.now, seat, Event::Answer(Input::Resign));
+            }),
             Fault::Clock { who, rate } => self.each(*who, |cluster, seat| {
                 let now = cluster.now;
                 cluster.blame(&[seat], Cause::Clock);

@@ -53,6 +53,12 @@ marks! {
     LeaseRefused = "lease-refused",
     /// A voter was freed by a candidate that had never reigned.
     ReleasedUnreigned = "released-unreigned",
+    /// A voter was freed by a coordinator that resigned.
+    ReleasedResigned = "released-resigned",
+    /// A reign placed shards before its quarantine was over.
+    OpenedEarly = "opened-early",
+    /// A coordinator could not resign in time.
+    ResignationFailed = "resignation-failed",
     /// A region told a would-be coordinator of a greater term.
     Nacked = "nacked",
     /// A session was declared dead.

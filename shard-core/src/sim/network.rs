@@ -13,8 +13,8 @@ use super::process::{address, id_of, seat_of};
 use crate::id::NodeKey;
 use crate::node::{Input, Peer};
 use crate::time::nanos;
-use crate::wire::Control;
 use crate::wire::link::{Arrival, Confirmed, Identity, LinkReceiver, PROTOCOL, Unit};
+use crate::wire::{Control, Exit};
 
 impl Unit for Frame {
     fn frames(&self) -> u64 {
@@ -99,9 +99,10 @@ impl Cluster {
         let now = self.local(seat);
         let mark = match message {
             Control::LeaseRefused { .. } => Mark::LeaseRefused,
-            Control::Release { reigned: false, .. } => Mark::ReleasedUnreigned,
+            Control::Release { exit: Exit::NeverReigned, .. } => Mark::ReleasedUnreigned,
             Control::Nack { .. } => Mark::Nacked,
             Control::Dead { .. } => Mark::DeclaredDead,
+            Control::Release { exit: Exit::Resigned, .. } => Mark::ReleasedResigned,
             Control::Announce { .. } if self.holds_shards(seat) => Mark::AnnouncedToOwner,
             Control::Heartbeat(beat)
                 if beat.report.as_ref().is_some_and(|report| !report.owned.is_empty())

@@ -37,6 +37,8 @@ pub(super) struct Process {
     pub(super) crowded: BTreeSet<NodeKey>,
     /// The greatest term that its region has obeyed.
     pub(super) obeyed: Option<Term>,
+    /// When its reign began, until it may place shards.
+    pub(super) elected_at: Option<Instant>,
     pub(super) leaving: bool,
     /// How long it stays away once it has left.
     pub(super) away: u64,
@@ -133,6 +135,7 @@ impl Cluster {
             doubtful: BTreeSet::new(),
             crowded: BTreeSet::new(),
             obeyed: None,
+            elected_at: None,
             leaving: false,
             away: 0,
             awake: 0,
@@ -200,9 +203,13 @@ impl Cluster {
             }
             Output::Elected(term) => {
                 self.counters.elections += 1;
+                self.elected_at(seat, true);
                 self.note(seat, || alloc::format!("elected {term}"));
             }
-            Output::Deposed(term) => self.note(seat, || alloc::format!("deposed {term}")),
+            Output::Deposed(term) => {
+                self.elected_at(seat, false);
+                self.note(seat, || alloc::format!("deposed {term}"));
+            }
             Output::Joined => self.note(seat, || "session joined".into()),
             Output::Farewell => {
                 self.counters.departures += 1;
@@ -253,11 +260,19 @@ impl Cluster {
             Notice::NotYours { .. } => self.mark(Mark::ClaimOfAnother),
             Notice::Repeated { .. } => self.mark(Mark::FrameRepeated),
             Notice::CandidacyGivenUp { .. } => self.mark(Mark::CandidacyGivenUp),
+            Notice::ResignationFailed { .. } => self.mark(Mark::ResignationFailed),
             Notice::DrainForced { .. } => self.mark(Mark::DrainForced),
             Notice::ConflictingClaim { from, key } => {
                 self.violated("table-conflict", alloc::format!("{from} claims {}, which has another owner", key.shard));
             }
             _ => {}
+        }
+    }
+
+    fn elected_at(&mut self, seat: usize, reigns: bool) {
+        let now = self.local(seat);
+        if let Some(process) = &mut self.seats[seat].process {
+            process.elected_at = reigns.then_some(now);
         }
     }
 

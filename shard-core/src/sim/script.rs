@@ -144,6 +144,7 @@ impl Options {
             ("renew", Time(&mut timing.renew)),
             ("stagger", Time(&mut timing.stagger)),
             ("candidacy", Time(&mut timing.candidacy)),
+            ("evidence", Time(&mut timing.evidence)),
             ("drain", Time(&mut timing.drain)),
         ])
     }
@@ -168,6 +169,7 @@ impl Script {
             &mut faults.cut_every,
             &mut faults.break_every,
             &mut faults.leave_every,
+            &mut faults.resign_every,
             &mut faults.drift_every,
             &mut faults.starve_every,
             &mut faults.capture_every,

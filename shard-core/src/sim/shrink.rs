@@ -26,6 +26,7 @@ pub fn shrink(script: &Script, budget: u32, fails: impl FnMut(&Script) -> Option
             }
         }
         search.rounder();
+        search.rounder_end();
     }
     (search.best, budget - search.left)
 }
@@ -135,6 +136,21 @@ impl<F: FnMut(&Script) -> Option<Duration>> Search<F> {
                 *span /= 2;
                 if !self.try_one(script) {
                     break;
+                }
+            }
+        }
+    }
+
+    /// Ends the storm at a round moment after the failure.
+    fn rounder_end(&mut self) {
+        for unit in [1_000, 100] {
+            let mut script = self.best.clone();
+            script.options.storm = round(script.options.storm, Duration::from_millis(unit));
+            if self.left > 0 {
+                self.left -= 1;
+                if (self.fails)(&script).is_some() {
+                    self.best = script;
+                    return;
                 }
             }
         }

@@ -29,6 +29,8 @@ pub enum Drill {
     Leave,
     /// The coordinator's node leaves gracefully.
     CoordinatorLeave,
+    /// The coordinator resigns.
+    Resign,
     /// A node joins.
     Join,
     /// A node is paused for half a session.
@@ -37,13 +39,14 @@ pub enum Drill {
 
 impl Drill {
     /// Every drill.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Crash,
         Self::CoordinatorCrash,
         Self::Cut,
         Self::CoordinatorCut,
         Self::Leave,
         Self::CoordinatorLeave,
+        Self::Resign,
         Self::Join,
         Self::Pause,
     ];
@@ -58,6 +61,7 @@ impl Drill {
             Self::CoordinatorCut => "coordinator-cut",
             Self::Leave => "leave",
             Self::CoordinatorLeave => "coordinator-leave",
+            Self::Resign => "resign",
             Self::Join => "join",
             Self::Pause => "pause",
         }
@@ -76,6 +80,7 @@ impl Drill {
             Self::CoordinatorCut => cut(Who::Coordinator),
             Self::Leave => Fault::Leave { who: Who::Other, away },
             Self::CoordinatorLeave => Fault::Leave { who: Who::Coordinator, away },
+            Self::Resign => Fault::Resign { who: Who::Coordinator },
             Self::Join => Fault::Start { who: Who::Node(nodes) },
             Self::Pause => Fault::Pause { who: Who::Other, span: Timing::lan().session / 2 },
         }
