@@ -43,7 +43,8 @@ fn every_script_kills_its_mutant_and_spares_the_protocol() {
 
 /// Whether the run breaks that property; an assertion of a machine is the property `assertion`.
 fn breaks(options: &Options, seed: u64, expect: &str) -> bool {
-    let options = Options { seed, ..options.clone() };
+    let only = (expect != "assertion").then(|| expect.to_owned());
+    let options = Options { seed, only, ..options.clone() };
     let run: Result<Report, _> = catch_unwind(AssertUnwindSafe(|| Cluster::new(options).run()));
     match run {
         Ok(report) => report.violation.is_some_and(|violation| violation.property == expect),

@@ -41,6 +41,9 @@ struct Args {
     /// Break this rule on every node; success is to notice. An unknown name lists all.
     #[arg(long)]
     mutant: Option<String>,
+    /// Look for this property only (`double-owner`, say): what a mutant breaks sooner does not end the run then.
+    #[arg(long)]
+    only: Option<String>,
     /// Break each rule in turn, and print which are noticed in how many runs.
     #[arg(long)]
     mutants: bool,
@@ -107,6 +110,7 @@ fn options(args: &Args, seed: u64, mutant: Option<Rule>) -> Options {
         options = options.with_storm(Duration::from_secs(seconds));
     }
     options.mutant = mutant;
+    options.only.clone_from(&args.only);
     options
 }
 

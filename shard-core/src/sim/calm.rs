@@ -111,6 +111,7 @@ impl Cluster {
                         self.counters.lost = self.model.open().count() as u64;
                     }
                     self.violated(property, witness);
+                    self.calm.over = true;
                 }
                 self.agenda.push(self.now + LOOK, 0, 0, Event::Look);
             }

@@ -284,7 +284,8 @@ impl Cluster {
     }
 
     pub(super) fn violated(&mut self, property: &'static str, witness: String) {
-        if self.violation.is_none() {
+        let wanted = self.options.only.as_deref().is_none_or(|only| only == property);
+        if wanted && self.violation.is_none() {
             self.violation = Some((property, witness));
         }
     }

@@ -1,6 +1,6 @@
 //! What one run is: everything is drawn from the seed, and everything can be set.
 
-use alloc::{boxed::Box, sync::Arc, vec::Vec};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::fmt;
 
 use super::fault::Fault;
@@ -84,6 +84,9 @@ pub struct Options {
     pub work_every: Duration,
     /// A rule that all nodes break; the checkers should notice.
     pub mutant: Option<Rule>,
+    /// Look for this property only, by the name in [`Violation`](super::Violation): what a mutant breaks sooner does not end
+    /// the run then.
+    pub only: Option<String>,
     /// Keep a line for every event, not only for the last ones before a violation.
     pub trace: bool,
 }
@@ -185,6 +188,7 @@ impl Options {
             work_every: ms(*prng.pick(&[40, 80, 160]).unwrap_or(&80)),
             timing,
             mutant: None,
+            only: None,
             trace: false,
         }
     }

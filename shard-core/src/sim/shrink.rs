@@ -97,6 +97,12 @@ impl<F: FnMut(&Script) -> Option<Duration>> Search<F> {
     /// Sets what is unusual back to what it is in a calm, one setting after the other.
     fn calmer(&mut self) {
         let calm = Options::calm(0);
+        // The times hang together by inequalities, so they go as one.
+        let mut script = self.best.clone();
+        script.options.timing = calm.timing.clone();
+        if script.options.settings_changed(&self.best.options) {
+            self.try_seeds(&script);
+        }
         for name in self.best.options.differences(&calm) {
             if matches!(name, "storm") {
                 continue;

@@ -121,6 +121,7 @@ impl Options {
             },
             work_every: ms(80),
             mutant: None,
+            only: None,
             trace: false,
         }
     }
@@ -134,7 +135,8 @@ impl Options {
         options.use_default_times();
         options.strategy = Strategy::new(|| LeastShard::new(1, 3));
         options.faults = Faults { delay: Duration::from_micros(500), drift: true, ..Faults::none() };
-        options.work_every = ms(200) * (nodes as u32 / 5 + 1);
+        // Shards are placed when somebody wants them, so each is called a few times a second.
+        options.work_every = ms(if nodes >= LARGE { 400 } else { 50 });
         if drill == Drill::Join {
             options.absent.push(nodes);
         }
@@ -155,7 +157,7 @@ impl Options {
             self.faults = Faults::draw(&mut prng, &self.timing);
             self.handlers.idle = self.handlers.idle.min(ms(3_000));
             self.handlers.mailbox = 64;
-            self.work_every = ms(20) * self.nodes as u32;
+            self.work_every = ms(400);
             // A blackout of so many is a run of its own; and single faults come as often as to a small cluster.
             self.faults.blackout_every *= 2;
         }

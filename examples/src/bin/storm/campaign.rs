@@ -100,7 +100,9 @@ pub fn storm(args: &Args, mutant: Option<Rule>) -> ExitCode {
     for seed in &sum.panics {
         println!("seed {seed}: an assertion failed; replay: storm --seed {seed}\n");
     }
-    tell::sum(&sum, seconds);
+    if args.seeds > 0 {
+        tell::sum(&sum, seconds);
+    }
     if args.shrink
         && let Some(report) = sum.bad.first()
     {

@@ -21,6 +21,7 @@ pub fn replay(args: &Args, path: &Path, mutant: Option<Rule>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    script.options.only = script.expect.clone().filter(|_| mutant.is_none() && script.options.mutant.is_some());
     script.options.mutant = mutant.or(script.options.mutant);
     let mut last = None;
     for seed in script.options.seed..script.options.seed + script.tries {
