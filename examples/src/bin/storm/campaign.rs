@@ -13,23 +13,23 @@ use crate::{Args, drills, options, scripts, tell, verdict};
 
 /// What many runs found.
 #[derive(Default)]
-pub struct Sum {
-    pub runs: u64,
-    pub millis: u64,
-    pub counters: Counters,
-    pub gaps: Gaps,
-    pub marks: Marks,
-    pub bad: Vec<Report>,
+pub(crate) struct Sum {
+    pub(crate) runs: u64,
+    pub(crate) millis: u64,
+    pub(crate) counters: Counters,
+    pub(crate) gaps: Gaps,
+    pub(crate) marks: Marks,
+    pub(crate) bad: Vec<Report>,
     /// Seeds under which a machine's own assertion failed.
-    pub panics: Vec<u64>,
+    pub(crate) panics: Vec<u64>,
 }
 
 impl Sum {
-    pub fn found(&self) -> u64 {
+    pub(crate) fn found(&self) -> u64 {
         (self.bad.len() + self.panics.len()) as u64
     }
 
-    pub fn take(&mut self, report: Report) {
+    pub(crate) fn take(&mut self, report: Report) {
         self.runs += 1;
         self.millis += report.millis;
         self.counters.add(&report.counters);
@@ -89,7 +89,7 @@ fn sweep(args: &Args, mutant: Option<Rule>, enough: usize, progress: bool) -> Su
 }
 
 /// Many runs, and their sum.
-pub fn storm(args: &Args, mutant: Option<Rule>) -> ExitCode {
+pub(crate) fn storm(args: &Args, mutant: Option<Rule>) -> ExitCode {
     let began = Instant::now();
     let enough = if mutant.is_some() { 1 } else { 5 };
     let sum = sweep(args, mutant, enough, true);
@@ -121,7 +121,7 @@ pub fn storm(args: &Args, mutant: Option<Rule>) -> ExitCode {
 }
 
 /// Every rule broken in turn.
-pub fn mutants(args: &Args) -> ExitCode {
+pub(crate) fn mutants(args: &Args) -> ExitCode {
     // Broken rules trip assertions of the machines; what they say would fill the screen.
     std::panic::set_hook(Box::new(|_| {}));
     println!("{:<34} {:>6} {:>6}  first seed, and what was seen", "mutant", "bad", "runs");

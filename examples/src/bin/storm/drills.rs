@@ -8,17 +8,17 @@ use crate::Args;
 
 /// What all drills found.
 #[derive(Default)]
-pub struct Drills {
-    pub runs: u64,
-    pub nodes: usize,
-    pub gaps: Gaps,
+pub(crate) struct Drills {
+    pub(crate) runs: u64,
+    pub(crate) nodes: usize,
+    pub(crate) gaps: Gaps,
     /// Per kind of change: moves, and the least that were needed.
-    pub moves: Vec<(&'static str, u64, u64)>,
-    pub bad: Vec<Report>,
+    pub(crate) moves: Vec<(&'static str, u64, u64)>,
+    pub(crate) bad: Vec<Report>,
 }
 
 /// So many runs of each drill.
-pub fn run(args: &Args) -> Drills {
+pub(crate) fn run(args: &Args) -> Drills {
     let nodes = args.nodes.unwrap_or(5);
     let mut drills = Drills { nodes, ..Drills::default() };
     for drill in Drill::ALL.into_iter().filter(|_| nodes > 1) {

@@ -11,7 +11,7 @@ use shard_core::sim::{Cluster, Report, Script, shrink};
 use crate::{Args, verdict};
 
 /// Runs a script, with the mutant it names unless another is given.
-pub fn replay(args: &Args, path: &Path, mutant: Option<Rule>) -> ExitCode {
+pub(crate) fn replay(args: &Args, path: &Path, mutant: Option<Rule>) -> ExitCode {
     let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
     let script = read.and_then(|text| text.parse::<Script>().map_err(|error| error.to_string()));
     let mut script = match script {
@@ -47,7 +47,7 @@ pub fn replay(args: &Args, path: &Path, mutant: Option<Rule>) -> ExitCode {
 }
 
 /// The failure of a run as a script, as short as it gets.
-pub fn shrink_and_print(args: &Args, report: &Report) {
+pub(crate) fn shrink_and_print(args: &Args, report: &Report) {
     let (Some(script), Some(violation)) = (&report.script, &report.violation) else { return };
     let property = violation.property;
     let (short, runs) = shrink(script, args.budget, |script| fails(script, property));

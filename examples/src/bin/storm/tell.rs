@@ -7,7 +7,7 @@ use crate::campaign::Sum;
 use crate::drills::Drills;
 
 /// The sum as text.
-pub fn sum(sum: &Sum, seconds: f64) {
+pub(crate) fn sum(sum: &Sum, seconds: f64) {
     let simulated = sum.millis as f64 / 1e3;
     println!(
         "{} runs, {:.1} h of cluster time, {seconds:.1} s, {:.1} runs/s; a simulated second costs {:.1} ms",
@@ -43,7 +43,7 @@ fn process_seconds() -> Option<f64> {
 }
 
 /// The sum as one object.
-pub fn json(sum: &Sum, seconds: f64, drills: Option<&Drills>) -> Value {
+pub(crate) fn json(sum: &Sum, seconds: f64, drills: Option<&Drills>) -> Value {
     let mut object = Map::new();
     let simulated = sum.millis as f64 / 1e3;
     object.insert("runs".into(), sum.runs.into());
