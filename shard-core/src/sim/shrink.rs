@@ -86,7 +86,9 @@ impl<F: FnMut(&Script) -> Option<Duration>> Search<F> {
                 let mut script = self.best.clone();
                 let end = (at + chunk).min(script.options.script.len());
                 script.options.script.drain(at..end);
-                if !self.try_one(script) {
+                // Dropping many moves all random delays, so other seeds are tried; for a single fault that costs too much.
+                let fails = if chunk > 2 { self.try_seeds(&script) } else { self.try_one(script) };
+                if !fails {
                     at += chunk;
                 }
             }
