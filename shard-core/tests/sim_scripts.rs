@@ -41,13 +41,13 @@ fn every_script_kills_its_mutant_and_spares_the_protocol() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether the run breaks that property; an assertion of a machine is the property `assertion`.
+/// Whether the run breaks that property. A machine's own assertion, which builds without them do not make, may notice it
+/// first: that is a find as well.
 fn breaks(options: &Options, seed: u64, expect: &str) -> bool {
-    let only = (expect != "assertion").then(|| expect.to_owned());
-    let options = Options { seed, only, ..options.clone() };
+    let options = Options { seed, only: Some(expect.to_owned()), ..options.clone() };
     let run: Result<Report, _> = catch_unwind(AssertUnwindSafe(|| Cluster::new(options).run()));
     match run {
         Ok(report) => report.violation.is_some_and(|violation| violation.property == expect),
-        Err(_) => expect == "assertion",
+        Err(_) => true,
     }
 }
