@@ -236,13 +236,6 @@ impl Cluster {
                     self.counters.drains += 1;
                     self.calm.moved(at);
                 }
-                let revives = matches!(order, Order::Live { .. });
-                if revives && !self.lane_is_live(seat, lane) {
-                    self.touch_all(seat);
-                    if self.holds_shards(seat) {
-                        self.mark(Mark::RevivedInMargin);
-                    }
-                }
                 self.note(seat, || format!("lane {lane}: {order:?}"));
                 self.lane_call(seat, lane, |lane, now, host| lane.order(now, order, host));
             }

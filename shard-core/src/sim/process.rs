@@ -188,6 +188,7 @@ impl Cluster {
                 };
                 self.order_lane(seat, self.lane_of(shard), order);
             }
+            Output::All(order @ Order::Live { .. }) => self.live(seat, order),
             Output::All(order) => self.order_all(seat, order),
             // A small cluster is a full mesh; in a large one links are made when something is to be said.
             Output::Reach { node, .. } if self.seats.len() <= MESH => self.reach(seat, node),
@@ -223,6 +224,20 @@ impl Cluster {
             }
             Output::Notice(notice) => self.hear_notice(seat, notice),
             Output::NodeUp(_) | Output::NodeDown(_) | Output::KindRefused { .. } => {}
+        }
+    }
+
+    /// The flag that lanes share: in force before anything else is done, however long other orders take.
+    fn live(&mut self, seat: usize, order: Order) {
+        for lane in 0..self.options.lanes as usize {
+            if !self.lane_is_live(seat, lane) {
+                self.touch_all(seat);
+                if self.holds_shards(seat) {
+                    self.mark(Mark::RevivedInMargin);
+                }
+            }
+            self.note(seat, || alloc::format!("lane {lane}: {order:?}"));
+            self.lane_call(seat, lane, |lane, now, host| lane.order(now, order, host));
         }
     }
 
