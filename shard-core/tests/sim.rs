@@ -124,9 +124,9 @@ fn drills_measure_one_fault_at_a_time() {
 
 #[test]
 fn the_four_rules_that_hold_ownership_are_missed_at_once() {
-    noticed(Rule::NoForcedHandoff, 1..=60, "double-owner");
-    noticed(Rule::DriftFactor, 1..=60, "overlapping-reigns");
-    noticed(Rule::ValidityFromSend, 1..=60, "double-owner");
+    noticed(Rule::NoForcedHandoff, 40..=120, "double-owner");
+    noticed(Rule::DriftFactor, 40..=120, "double-owner");
+    noticed(Rule::ValidityFromSend, 65..=160, "double-owner");
     noticed(Rule::DropBarrier, 1..=30, "double-owner");
 }
 
