@@ -5,6 +5,8 @@
 //! a seed, and effects leave as values. The crates `adapter-tokio` and `adapter-smol` put the machines on an executor;
 //! a page of code puts them on a runtime of your own.
 //!
+//! How a shard has one owner, and why, is told in ten minutes on the page [`protocol`].
+//!
 //! # Floors
 //! Imports only go down; `tests/tidy.rs` keeps it so.
 //!
@@ -68,6 +70,9 @@ pub mod shard;
 pub mod sim;
 #[cfg(feature = "alloc")]
 pub mod wire;
+
+#[doc = include_str!("../docs/protocol.md")]
+pub mod protocol {}
 
 /// Tools for the tests of people who write entities.
 #[cfg(all(feature = "alloc", target_has_atomic = "64"))]
