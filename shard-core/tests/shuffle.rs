@@ -1,9 +1,19 @@
 //! Shuffle sharding against the vectors: Kubernetes' hands, hashes, checks and published probabilities.
+//!
+//! Public issues of the systems that this is measured against are named at the tests that show that we don't share them, here
+//! and beside the code. Those without a test, and why:
+//! - kubernetes enhancements #933 (an elephant that spreads over many identities): no library can tell one tenant from many
+//!   by a hash; the module's page says so, and `FlowKey::hash` takes any pair of texts as the identity.
+//! - mimir #1765 (readers learn of a greater shard after writers): an order of roll-out; `Roster::lookback` says it, and the
+//!   test of lookback shows that the greater size is a superset.
+//! - cortex #3601, dskit #283, #856 and #1086, loki #22167 and #22912 (caches of shards that grow or miss): there is no cache;
+//!   a hand is computed in microseconds from a roster (benches/shuffle.rs).
+//! - envoy #14663, #15375, #45682, #17013 (where the policy lives): selection only; who asks and what follows is outside.
 
 use serde::Deserialize;
 use shard_core::shuffle::{
-    self, Advice, Dealer, DealerError, HAND_MAX, Isolation, Measure, QueueBounds, QueueChooser, QueueFull, Waiting,
-    Work, choose, required_bits,
+    self, Advice, Dealer, DealerError, HAND_MAX, Isolation, Measure, QueueBounds, QueueChooser, QueueFull, SeatWarning,
+    Waiting, Work, choose, required_bits,
 };
 use std::collections::BTreeMap;
 
@@ -283,4 +293,48 @@ fn advice_depends_on_how_many_elephants_there_are() {
         assert!(Advice::hands(64).all(|hand| hand.squished(elephants) >= advised));
     }
     assert_eq!(Advice::new(0, 4), None);
+}
+
+#[test]
+fn a_flow_that_could_take_every_seat_is_warned_about() {
+    // kubernetes #115409: six queues of requests ten seats wide held all of sixty seats.
+    let warning = SeatWarning::check(6, 10, 60).expect("a warning");
+    assert!(warning.starves_others() && warning.to_string().contains("all of the 60"), "{warning}");
+    let near = SeatWarning::check(6, 10, 120).expect("half is too near");
+    assert!(!near.starves_others() && near.to_string().contains("half or more"), "{near}");
+    assert_eq!(SeatWarning::check(6, 10, 121), None);
+    assert!(SeatWarning::check(u32::MAX, u32::MAX, u32::MAX).is_some_and(|it| it.starves_others()));
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    for (error, hint) in [
+        (Dealer::new(0, 1).map(|_| ()).unwrap_err().to_string(), "at least one card"),
+        (Dealer::new(2, 3).map(|_| ()).unwrap_err().to_string(), "fewer cards"),
+        (Dealer::new(512, 8).map(|_| ()).unwrap_err().to_string(), "smaller deck"),
+        (Isolation::new(3, 4).map(|_| ()).unwrap_err().to_string(), "no more than"),
+    ] {
+        assert!(error.contains(hint), "{error}");
+    }
+}
+
+#[test]
+fn the_fewest_queues_for_a_target_are_found() {
+    let enough = Isolation::queues_for(6, 4, 1e-5).expect("possible");
+    assert!(enough.squished(4) <= 1e-5);
+    let one_fewer = Isolation::new(enough.queues() - 1, 6).expect("a hand");
+    assert!(one_fewer.squished(4) > 1e-5);
+    assert_eq!(Isolation::queues_for(1, 1, 0.0), None);
+}
+
+#[test]
+fn the_bound_on_tenants_is_that_of_johnson_and_schoenheim() {
+    let bounds =
+        [(20, 4, 2, 285), (20, 4, 1, 30), (12, 3, 1, 20), (8, 2, 1, 28), (50, 4, 1, 200), (2_048, 4, 2, 357_389_824)];
+    for (queues, hand, overlap, bound) in bounds {
+        assert_eq!(shuffle::tenants_max(queues, hand, overlap), bound, "{hand} of {queues}, {overlap} shared");
+    }
+    assert_eq!(shuffle::tenants_max(20, 4, 4), u128::MAX);
+    assert_eq!(shuffle::tenants_max(3, 4, 1), 0);
+    assert_eq!((shuffle::combinations(3, 4), shuffle::combinations(u32::MAX, 64)), (Some(0), None));
 }

@@ -52,11 +52,16 @@ impl Pick {
     }
 
     /// The member with the smaller distance for its weight comes first (weighted rendezvous hashing, Schindelhauer and
-    /// Schomaker 2005). Compared crosswise, so whole numbers decide and a weight concerns its own member only.
+    /// Schomaker 2005). Compared crosswise, so whole numbers decide and a weight concerns its own member only. A distance of
+    /// zero is that of every member where weights are equal, and of nobody where they are not.
     fn order(&self, other: &Self) -> Ordering {
+        let by_draw = || other.draw.cmp(&self.draw).then(self.member.cmp(&other.member));
+        if self.distance == 0 && other.distance == 0 {
+            return by_draw();
+        }
         let mine = u128::from(self.distance) * u128::from(other.weight);
         let theirs = u128::from(other.distance) * u128::from(self.weight);
-        mine.cmp(&theirs).then(other.draw.cmp(&self.draw)).then(self.member.cmp(&other.member))
+        mine.cmp(&theirs).then_with(by_draw)
     }
 }
 
@@ -86,7 +91,7 @@ impl<'a> Roster<'a> {
     /// # Errors
     /// If `picks` is shorter than the hand. As many as there are members always suffice.
     pub fn deal<'b>(&self, tenant: u64, size: ShardSize, picks: &'b mut [Pick]) -> Result<&'b [Pick], TooSmall> {
-        let active = |zone: &[Member]| zone.iter().filter(|member| member.mode == Mode::Active).count();
+        let active = |zone: &[Member]| self.active(zone);
         let quota = Quota::new(tenant, size, self.zones().map(|(_, zone)| (zone[0].zone, active(zone))));
         let needed = self.zones().map(|(_, zone)| quota.of(zone[0].zone, active(zone))).sum();
         let Some(picks) = picks.get_mut(..needed) else { return Err(TooSmall { needed }) };

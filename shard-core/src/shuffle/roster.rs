@@ -83,6 +83,8 @@ pub struct Roster<'a> {
     pub(super) members: &'a [Member],
     /// All weights are equal, so the cheap comparison of draws decides as the one of weighted scores would.
     pub(super) even: bool,
+    /// Nobody is read-only, so counting a zone's active members is reading its length.
+    all_active: bool,
 }
 
 impl<'a> Roster<'a> {
@@ -97,13 +99,19 @@ impl<'a> Roster<'a> {
         }
         members.sort_unstable_by_key(|member| (member.zone, member.id));
         let even = members.windows(2).all(|pair| pair[0].weight == pair[1].weight);
-        Ok(Self { members, even })
+        let all_active = members.iter().all(|member| member.mode == Mode::Active);
+        Ok(Self { members, even, all_active })
     }
 
     /// Every member, sorted by zone and id: what a [`Pick`](super::Pick) points into.
     #[must_use]
     pub const fn members(&self) -> &'a [Member] {
         self.members
+    }
+
+    /// How many members of a zone hands are dealt from.
+    pub(super) fn active(&self, zone: &[Member]) -> usize {
+        if self.all_active { zone.len() } else { zone.iter().filter(|member| member.mode == Mode::Active).count() }
     }
 
     /// The members of each zone, with the number of the first; zones ascend.

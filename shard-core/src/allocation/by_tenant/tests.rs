@@ -190,3 +190,41 @@ fn a_poison_tenant_harms_as_many_others_as_calculated() {
         assert!((f64::from(*seen) / 999.0 - expected).abs() < 0.05, "{shared:?} for {:?}", &*law);
     }
 }
+
+#[test]
+fn poison_that_crashes_every_owner_stops_at_its_tenants_hand() {
+    // 24 nodes, hands of four, 400 tenants of four shards. The first tenant's shards crash whatever serves them; each time
+    // the survivors are asked where the shards go next, and the node comes back only after all is over.
+    let key = FlowKey::new(3);
+    let tenant_of = move |shard: ShardId| Some(key.hash("tenant", &format!("{}", shard.0 / EACH)));
+    let mut strategy = ByTenant::new(LeastShard::default(), ShardSize::Members(4), tenant_of);
+    let mut layout = Layout::new(400 * EACH);
+    let mut up: BTreeSet<u64> = (0..24).collect();
+    let mut now = Instant::ZERO;
+    layout.set_nodes(up.iter().copied().map(node).collect());
+    place_all(&mut strategy, &mut layout, now);
+    let mut crashes = 0;
+    while let Some(victim) = layout.view(now, 0).home(ShardId(0)) {
+        let id = layout.view(now, 0).node(victim).id.id.0;
+        crashes += 1;
+        up.remove(&id);
+        layout.set_nodes(up.iter().copied().map(node).collect());
+        // A crash every few seconds: well within the time after which a node is forgotten.
+        now = now + Duration::from_secs(5);
+        place_all(&mut strategy, &mut layout, now);
+        rest(&mut strategy, &mut layout, now);
+    }
+    assert_eq!(crashes, 4, "the hand and nothing else");
+    let hash = |tenant: u32| key.hash("tenant", &format!("{tenant}"));
+    let (mut full, mut squished) = (0, 0);
+    for tenant in 1..400 {
+        let left = strategy.hand(&layout.view(now, 0), hash(tenant)).len();
+        full += u32::from(left == 4);
+        squished += u32::from(left == 0);
+        let served = (0..EACH).all(|n| layout.view(now, 0).home(ShardId(EACH * tenant + n)).is_some());
+        assert_eq!(served, left > 0, "whoever has a node left is served");
+    }
+    let law = Isolation::new(24, 4).expect("a hand").overlap();
+    assert!((f64::from(full) / 399.0 - law[0]).abs() < 0.06, "{full} of 399 unaffected, calculated {}", law[0]);
+    assert!(squished <= 1, "{squished} of 399 without a node, calculated {}", law[4]);
+}
