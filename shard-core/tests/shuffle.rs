@@ -338,3 +338,12 @@ fn the_bound_on_tenants_is_that_of_johnson_and_schoenheim() {
     assert_eq!(shuffle::tenants_max(3, 4, 1), 0);
     assert_eq!((shuffle::combinations(3, 4), shuffle::combinations(u32::MAX, 64)), (Some(0), None));
 }
+
+#[test]
+fn the_greatest_deck_and_hand_are_calculated_too() {
+    let greatest = Isolation::new(u32::MAX, 64).expect("a hand");
+    assert!(greatest.squished(3) < 1e-300);
+    assert!((greatest.free(3)[64] - 1.0).abs() < 1e-5);
+    let whole = Isolation::new(64, 64).expect("a hand");
+    assert_eq!((whole.squished(1), whole.squished(0)), (1.0, 0.0));
+}

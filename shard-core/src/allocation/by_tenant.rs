@@ -23,6 +23,7 @@ use crate::time::Duration;
 /// said otherwise), so that a crash does not pass a tenant's poison on to fresh nodes; one that stops taking shards gives
 /// its place up at once. A node is known by its [`NodeId`](crate::id::NodeId), so one that restarts under its own id finds
 /// its place. What vanished is remembered by the coordinator that saw it: under a new one, hands are dealt from who is there.
+/// Zones are known by the view's numbers for them; should these change, so may the zones that have one node more.
 ///
 /// ```
 /// use shard_core::allocation::{ByTenant, LeastShard};

@@ -80,7 +80,8 @@ impl SeatWarning {
     #[must_use]
     pub const fn check(hand: u32, width: u32, seats_max: u32) -> Option<Self> {
         let seats_of_one_flow = hand as u64 * width as u64;
-        if seats_of_one_flow * 2 < seats_max as u64 { None } else { Some(Self { seats_of_one_flow, seats_max }) }
+        let half = seats_max.div_ceil(2) as u64;
+        if seats_of_one_flow < half { None } else { Some(Self { seats_of_one_flow, seats_max }) }
     }
 
     /// Whether one flow can hold every seat.

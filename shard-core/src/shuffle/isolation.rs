@@ -200,7 +200,8 @@ impl Iterator for Covered {
         }
         // One card more: one of the free ones left instead of one of the others.
         let more = f64::from(free - cards) * f64::from(hand - cards);
-        let fewer = f64::from(cards + 1) * f64::from((queues + cards + 1).saturating_sub(free + hand).max(1));
+        let others_left = (u64::from(queues) + u64::from(cards) + 1).saturating_sub(u64::from(free + hand)).max(1);
+        let fewer = f64::from(cards + 1) * others_left as f64;
         self.probability = probability * (more / fewer);
         self.next += 1;
         Some((cards, probability))
