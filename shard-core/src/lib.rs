@@ -23,6 +23,7 @@
 //! | 3 | [`allocation`] | strategies and plans |
 //! | 3 | [`entity`] | what users write |
 //! | 2 | [`collections`] | slab, table, recency list, parking |
+//! | 2 | [`shuffle`] | shuffle sharding: hands of queues and nodes |
 //! | 1 | [`machine`] | the contract |
 //! | 0 | [`time`], [`id`], [`prng`], [`hash`], [`name`] | ground |
 #![no_std]
@@ -38,6 +39,7 @@ pub mod id;
 pub mod machine;
 pub mod name;
 pub mod prng;
+pub mod shuffle;
 pub mod time;
 
 #[cfg(feature = "alloc")]
