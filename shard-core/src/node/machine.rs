@@ -320,6 +320,8 @@ impl Node {
     }
 
     fn election_says(&mut self, now: Instant, said: Vec<ElectionOutput>, out: &mut (impl Outbox<Output> + ?Sized)) {
+        // First of all: the list that leaves below does not name this node any more, which relies on its clipped end (E8).
+        self.clip(now, out);
         for output in said {
             match output {
                 ElectionOutput::Send { to, message: Control::Reign { term, .. } } => {

@@ -126,6 +126,9 @@ pub enum Output {
         order: Order,
     },
     /// For every lane of every type. `Halt` is answered by each with [`Input::Halted`].
+    ///
+    /// [`Order::Live`] must be in force in every lane before the outputs behind it are obeyed, by a flag that the lanes share,
+    /// say: it may bring the end forward (E8), and what follows tells others of it.
     All(Order),
     /// That process listens there.
     Reach {

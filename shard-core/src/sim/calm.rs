@@ -14,10 +14,19 @@ const LOOK: u64 = 100_000_000;
 /// It must have been at rest for so long.
 const REST: u64 = 1_500_000_000;
 
+/// Elections that the end of the faults may need: one, and one for a coordinator that was only paused or slow. Each voter
+/// that is on its way out may win another on the way.
+const ELECTIONS_MAX: u64 = 2;
+
 /// Where the run stands after the storm.
 #[derive(Debug, Default)]
 pub(super) struct Calm {
     began_at: Option<u64>,
+    /// Elections before the calm, and at the roll call; and lapses then.
+    elections: (u64, u64),
+    lapses: u64,
+    /// Processes on their way out when the calm began.
+    leaving: u64,
     /// When every node sent one last message to every entity.
     roll_call_at: Option<u64>,
     last_move_at: u64,
@@ -27,6 +36,10 @@ pub(super) struct Calm {
 impl Calm {
     pub(super) fn is_over(&self) -> bool {
         self.over
+    }
+
+    pub(super) fn has_begun(&self) -> bool {
+        self.began_at.is_some()
     }
 
     /// No more messages.
@@ -43,9 +56,14 @@ impl Cluster {
     /// The faults stop; whoever is down starts.
     pub(super) fn begin_calm(&mut self) {
         self.note(0, || "the calm begins".into());
+        self.settle_drill();
         self.faults = Faults { drift: self.faults.drift, ..Faults::none() };
         self.calm.began_at = Some(self.now);
+        self.calm.elections.0 = self.counters.elections;
+        let processes = self.seats.iter().filter_map(|seat| seat.process.as_ref());
+        self.calm.leaving = processes.filter(|process| process.leaving).count() as u64;
         for seat in 0..self.seats.len() {
+            self.filters.clear();
             self.cuts[seat].fill(0);
             self.clogs[seat].fill(0);
             let at = self.now + self.dice.life.below(100_000_000);
@@ -63,6 +81,10 @@ impl Cluster {
 
     pub(super) fn look(&mut self) {
         let Some(began) = self.calm.began_at else { return };
+        let most = ELECTIONS_MAX + self.calm.leaving;
+        if self.counters.elections > self.calm.elections.0 + most {
+            self.violated("election-storm", format!("{} elections since the faults ended", most + 1));
+        }
         let Some(roll_call) = self.calm.roll_call_at else {
             if self.now >= began + self.bound() {
                 self.roll_call();
@@ -70,6 +92,13 @@ impl Cluster {
             self.agenda.push(self.now + LOOK, 0, 0, Event::Look);
             return;
         };
+        // Healed is healed: whoever reigns goes on, and nobody's session ends.
+        if self.counters.elections > self.calm.elections.1 {
+            self.violated("election-after-heal", format!("{:?}, now {}", self.calm.elections, self.counters.elections));
+        }
+        if self.counters.lapses > self.calm.lapses {
+            self.violated("lapse-after-heal", format!("{} lapses, then {}", self.calm.lapses, self.counters.lapses));
+        }
         let unmet = self.unmet();
         let rest_since = roll_call.max(self.calm.last_move_at);
         match unmet {
@@ -82,18 +111,21 @@ impl Cluster {
                         self.counters.lost = self.model.open().count() as u64;
                     }
                     self.violated(property, witness);
+                    self.calm.over = true;
                 }
                 self.agenda.push(self.now + LOOK, 0, 0, Event::Look);
             }
         }
     }
 
-    /// Every node sends one message to every entity; then there is silence.
+    /// Every node sends one message to every entity, in a large cluster to those it calls; then there is silence.
     fn roll_call(&mut self) {
         self.note(0, || "roll call".into());
         self.calm.roll_call_at = Some(self.now);
+        self.calm.elections.1 = self.counters.elections;
+        self.calm.lapses = self.counters.lapses;
         for seat in 0..self.seats.len() {
-            for entity in 0..self.entities.len() {
+            for entity in self.called_by(seat) {
                 self.send_message(seat, entity, entity % 3 == 0);
             }
         }
@@ -111,16 +143,16 @@ impl Cluster {
             }
         }
         for shard in (0..self.options.shards).map(ShardId) {
-            let owners = (0..self.seats.len()).filter(|seat| self.serves(*seat, shard)).count();
+            let owners = self.servers(shard);
             if owners != 1 {
                 return Some(("liveness", format!("{shard} is wanted and served by {owners} nodes")));
             }
-            for (seat, place) in self.seats.iter().enumerate() {
-                let Some(process) = &place.process else { continue };
-                let waiting = process.lanes[self.lane_of(shard)].lane.unsettled(shard);
-                if waiting > 0 {
-                    return Some(("liveness", format!("node {} keeps {waiting} messages for {shard}", seat + 1)));
-                }
+        }
+        for (seat, place) in self.seats.iter().enumerate() {
+            let lanes = place.process.iter().flat_map(|process| &process.lanes);
+            let waiting: usize = lanes.map(|berth| berth.lane.kept()).sum();
+            if waiting > 0 {
+                return Some(("liveness", format!("node {} keeps {waiting} messages in its streams", seat + 1)));
             }
         }
         self.model.open().next().map(|open| ("lost", open))

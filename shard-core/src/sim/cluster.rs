@@ -1,21 +1,29 @@
 //! The loop: one event after the other, each followed by the checkers.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::audit::Audit;
 use super::calm::Calm;
 use super::checker::Checker;
 use super::clock::Clock;
 use super::event::{Agenda, Event, Scheduled};
-use super::model::Model;
+use super::fault::Fault;
+use super::harm::Filter;
+use super::marks::{Mark, Marks};
+use super::measure::{Blame, Gaps};
+use super::model::{Model, Totals};
 use super::network::Connection;
 use super::options::{Faults, Options};
 use super::process::{Process, id_of};
 use super::report::{Counters, Report, Violation};
+use super::script::Script;
 use crate::id::{Incarnation, Kind, NodeKey, ShardId};
 use crate::prng::{Prng, mix};
+use crate::region::lane::Order;
 use crate::time::{Duration, Instant, nanos};
 
 /// Lines kept for a violation.
@@ -63,12 +71,22 @@ pub struct Cluster {
     pub(super) cuts: Vec<Vec<u64>>,
     /// Until when datagrams from the one seat are late at the other.
     pub(super) clogs: Vec<Vec<u64>>,
+    /// Datagrams that are dropped or caught.
+    pub(super) filters: Vec<Filter>,
+    /// A crash that waits for the next drain, and how long the process will be down.
+    pub(super) lurking: Option<Duration>,
+    /// Every fault that struck, with its moment: the script of the run.
+    pub(super) struck: Vec<(u64, Fault)>,
     pub(super) connections: BTreeMap<u64, Connection>,
     pub(super) connections_made: u64,
     pub(super) runs: u64,
     pub(super) model: Model,
     pub(super) checker: Checker,
     pub(super) calm: Calm,
+    pub(super) blames: Blame,
+    pub(super) audit: Audit,
+    pub(super) gaps: Gaps,
+    pub(super) marks: Marks,
     pub(super) counters: Counters,
     pub(super) dice: Dice,
     pub(super) violation: Option<(&'static str, String)>,
@@ -109,9 +127,15 @@ impl Cluster {
             .collect();
         let mut agenda = Agenda::default();
         for seat in 0..options.nodes {
+            if options.absent.contains(&(seat + 1)) {
+                continue;
+            }
             let late = options.faults.late_joiner && seat + 1 == options.nodes;
             let at = if late { nanos(options.storm) / 3 } else { dice.life.below(200_000_000) };
             agenda.push(at, seat, 0, Event::Boot);
+        }
+        for (at, fault) in &options.script {
+            agenda.push(nanos(*at), 0, 0, Event::Strike(fault.clone()));
         }
         agenda.push(nanos(options.storm), 0, 0, Event::Calm);
         let mut cluster = Self {
@@ -121,12 +145,19 @@ impl Cluster {
             agenda,
             cuts: alloc::vec![alloc::vec![0; options.nodes]; options.nodes],
             clogs: alloc::vec![alloc::vec![0; options.nodes]; options.nodes],
+            filters: Vec::new(),
+            lurking: None,
+            struck: Vec::new(),
             connections: BTreeMap::new(),
             connections_made: 0,
             runs: 0,
             model: Model::default(),
             checker: Checker::new(&options),
             calm: Calm::default(),
+            blames: Blame::default(),
+            audit: Audit::default(),
+            gaps: Gaps::default(),
+            marks: Marks::default(),
             counters: Counters::default(),
             dice,
             violation: None,
@@ -148,6 +179,7 @@ impl Cluster {
             let Some(scheduled) = self.agenda.pop() else { break };
             self.step(scheduled);
         }
+        self.audit_sum();
         if self.violation.is_some() && !self.options.trace {
             let mut report = Self::new(self.options.with_trace()).run();
             report.trace.clear();
@@ -164,7 +196,7 @@ impl Cluster {
         if life != 0 && place.process.as_ref().is_none_or(|process| process.life != life) {
             return;
         }
-        let of_the_world = matches!(event, Event::Harm(_) | Event::Calm | Event::Look | Event::Boot);
+        let of_the_world = matches!(event, Event::Harm(_) | Event::Strike(_) | Event::Calm | Event::Look | Event::Boot);
         if at < place.paused_until && place.process.is_some() && !of_the_world {
             // Timers that were set for this moment are set for the later one.
             self.put_off(seat, at, place.paused_until, life, event);
@@ -176,7 +208,9 @@ impl Cluster {
         self.happen(seat, event);
         self.watch_reign(seat);
         self.check(seat);
-        if self.counters.events > EVENTS_PER_SECOND_MAX * (self.now / 1_000_000_000 + 1) {
+        self.audit(seat);
+        let most = EVENTS_PER_SECOND_MAX * (self.seats.len() as u64 / 5 + 1);
+        if self.counters.events > most * (self.now / 1_000_000_000 + 1) {
             self.violated("busy-loop", format!("{} events", self.counters.events));
         }
     }
@@ -196,7 +230,9 @@ impl Cluster {
             Event::LinkTimer => self.link_timer(seat, at),
             Event::Control { from, to, message } => self.hear_control(seat, from, to, message),
             Event::Order { lane, order } => {
-                if matches!(order, crate::region::lane::Order::Drain { .. }) {
+                if let Order::Drain { shard, .. } = order {
+                    self.drain_begins(seat, shard);
+                    self.drain_is_met(seat);
                     self.counters.drains += 1;
                     self.calm.moved(at);
                 }
@@ -216,6 +252,7 @@ impl Cluster {
             Event::Wire { connection, dialler, packet } => self.hear_wire(seat, connection, dialler, packet),
             Event::Work => self.work(seat),
             Event::Harm(harm) => self.harm(harm),
+            Event::Strike(fault) => self.strike_later(fault),
             Event::Boot => self.boot(seat),
             Event::Calm => self.begin_calm(),
             Event::Look => self.look(),
@@ -235,8 +272,13 @@ impl Cluster {
         }
     }
 
+    pub(super) fn mark(&mut self, mark: Mark) {
+        self.marks.meet(mark);
+    }
+
     pub(super) fn violated(&mut self, property: &'static str, witness: String) {
-        if self.violation.is_none() {
+        let wanted = self.options.only.as_deref().is_none_or(|only| only == property);
+        if wanted && self.violation.is_none() {
             self.violation = Some((property, witness));
         }
     }
@@ -258,7 +300,8 @@ impl Cluster {
         }
         let key =
             self.seats[seat].process.as_ref().map_or_else(|| format!("({})", id_of(seat)), |p| format!("{}", p.key));
-        let strip: String = (0..self.options.shards).map(|shard| self.who_serves(ShardId(shard))).collect();
+        let shards = if self.seats.len() < 10 { self.options.shards } else { 0 };
+        let strip: String = (0..shards).map(|shard| self.who_serves(ShardId(shard))).collect();
         let micros = self.now / 1_000;
         let line = format!("{:>5}.{:06} {key:<8} [{strip}] {}", micros / 1_000_000, micros % 1_000_000, text());
         if self.history.len() == HISTORY {
@@ -270,7 +313,7 @@ impl Cluster {
 
     fn report(mut self) -> Report {
         let millis = self.now / 1_000_000;
-        let (handled, not_run, in_doubt, orphaned) = self.model.totals();
+        let Totals { handled, not_run, in_doubt, handled_in_doubt, orphaned } = self.model.totals();
         let violation = self.violation.take().map(|(property, witness)| {
             match property {
                 "double-owner" => self.counters.double_owners += 1,
@@ -280,9 +323,11 @@ impl Cluster {
             let history = core::mem::take(&mut self.history).into();
             Violation { property, witness, at_millis: millis, history }
         });
+        let expect = violation.as_ref().map(|violation| violation.property);
+        let script = expect.is_some().then(|| Box::new(Script::of(&self.options, &self.struck, expect)));
         self.counters.messages = self.model.entries.len() as u64;
         self.counters.longest_gap_millis = self.checker.longest_gap() / 1_000_000;
-        let counters = Counters { handled, not_run, in_doubt, orphaned, ..self.counters };
+        let counters = Counters { handled, not_run, in_doubt, handled_in_doubt, orphaned, ..self.counters };
         Report {
             seed: self.options.seed,
             mutant: self.options.mutant,
@@ -290,6 +335,10 @@ impl Cluster {
             digest: self.digest,
             counters,
             violation,
+            gaps: self.gaps,
+            marks: self.marks,
+            script,
+            rebalance: self.blames.rebalance,
             trace: self.trace,
         }
     }

@@ -3,6 +3,7 @@
 use alloc::collections::BinaryHeap;
 use core::cmp::Ordering;
 
+use super::fault::Fault;
 use super::model::Message;
 use crate::id::NodeKey;
 use crate::node::Input;
@@ -36,8 +37,10 @@ pub(super) enum Event {
     Wire { connection: u64, dialler: bool, packet: Packet },
     /// Callers on this node send.
     Work,
-    /// Harm is done.
+    /// Harm is drawn and done.
     Harm(Harm),
+    /// A fault of a script, or one drawn earlier.
+    Strike(Fault),
     /// A process starts.
     Boot,
     /// The end of the storm.
@@ -75,6 +78,12 @@ pub(super) enum Harm {
     Leave,
     Resign,
     Drift,
+    /// A coordinator's lease requests do not reach some voters, while all else does.
+    Starve,
+    /// They are caught, and let go later.
+    Capture,
+    /// A node comes about when the coordinator dies.
+    Succession,
 }
 
 /// An event with its moment. `life`: it is meant for this life of the seat only; zero: for any.

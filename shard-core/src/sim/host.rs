@@ -1,9 +1,11 @@
 //! What a lane orders, written down: the cluster does it once the lane is no longer borrowed.
 
+use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::event::Frame;
+use super::links::{BYTES, Links};
 use super::model::{Asker, Message};
 use crate::collections::EntityId;
 use crate::entity::{Fate, Reason, StopReason};
@@ -11,6 +13,7 @@ use crate::id::{NodeKey, ShardId, Slot, Token};
 use crate::machine::Notice;
 use crate::region::lane::{DataHead, LaneHost, Life, Receipt};
 use crate::wire::Stream;
+use crate::wire::link::LinkSender;
 
 #[derive(Debug)]
 pub(super) enum Effect {
@@ -22,15 +25,14 @@ pub(super) enum Effect {
     Send(NodeKey, Frame),
     Lookup(ShardId),
     Undelivered(Message, Fate),
-    Owned,
-    Lost,
+    Owned(ShardId),
+    Lost(ShardId),
     Dropped(ShardId, Token),
     Halted,
     Notice(Notice),
 }
 
 /// The host of every lane of one process.
-#[derive(Debug)]
 pub(super) struct Hands<'a> {
     pub(super) me: NodeKey,
     pub(super) effects: &'a mut Vec<Effect>,
@@ -38,6 +40,19 @@ pub(super) struct Hands<'a> {
     pub(super) awake: &'a mut usize,
     /// Zero: no cap.
     pub(super) awake_max: usize,
+    pub(super) links: &'a Links,
+    /// Processes whose links had no room.
+    pub(super) crowded: &'a mut BTreeSet<NodeKey>,
+    /// A link's bound.
+    pub(super) bytes_max: usize,
+}
+
+impl Hands<'_> {
+    /// What this call has put on the link to that process already.
+    fn pending(&self, node: NodeKey) -> usize {
+        let to_it = |effect: &&Effect| matches!(effect, Effect::Send(to, Stream::Data { .. }) if *to == node);
+        self.effects.iter().filter(to_it).count() * BYTES
+    }
 }
 
 impl LaneHost<Message> for Hands<'_> {
@@ -63,6 +78,15 @@ impl LaneHost<Message> for Hands<'_> {
 
     fn weigh(&mut self, _: &EntityId, _: &Message) -> Result<u32, Reason> {
         Ok(100)
+    }
+
+    fn can_transmit(&mut self, to: NodeKey) -> bool {
+        let bytes = self.links.senders.get(&to).map_or(0, LinkSender::bytes) + self.pending(to);
+        let room = bytes == 0 || bytes + BYTES <= self.bytes_max;
+        if !room {
+            self.crowded.insert(to);
+        }
+        room
     }
 
     fn transmit(&mut self, to: NodeKey, head: DataHead, id: &EntityId, body: &Message) {
@@ -98,12 +122,12 @@ impl LaneHost<Message> for Hands<'_> {
         self.effects.push(Effect::Undelivered(message, fate));
     }
 
-    fn owned(&mut self, _: ShardId, _: Token) {
-        self.effects.push(Effect::Owned);
+    fn owned(&mut self, shard: ShardId, _: Token) {
+        self.effects.push(Effect::Owned(shard));
     }
 
-    fn lost(&mut self, _: ShardId) {
-        self.effects.push(Effect::Lost);
+    fn lost(&mut self, shard: ShardId) {
+        self.effects.push(Effect::Lost(shard));
     }
 
     fn dropped(&mut self, shard: ShardId, token: Token) {

@@ -13,25 +13,52 @@
 //! let report = Cluster::new(Options::from_seed(7)).run();
 //! assert!(report.violation.is_none(), "{report}");
 //! ```
-//! A placement rule of your own runs in it as well: [`Options::with_strategy`].
+//! A placement rule of your own runs in it as well: [`Options::with_strategy`]. [`Options::with_nodes`] makes the cluster as
+//! large as you like (a thousand nodes cost a few tenths of a second per simulated second); [`Options::drill`] does one thing
+//! to a cluster at rest, to measure what it costs; a [`Script`] is a run as text.
 //!
 //! # What it promises
-//! - **The same seed, the same run**, to the last event ([`Report::digest`]).
+//! - **The same seed, the same run**, to the last event ([`Report::digest`], [`Report::trace`]).
 //! - Two phases: harm, then calm. In the calm the cluster must become whole again within a bound.
-//! - The checkers know nothing of the code they check. After every event:
-//!   at most one live owner per shard (I1), at most one node that reigns (I2), tokens that grow (I3), no term in force
-//!   twice (I5), no handler beside another of its entity, order per sender and entity, no message handled twice, none
-//!   told two fates; at the end none without a fate, every wanted shard owned once, nothing in motion.
+//! - Every fault that strikes is written down, so a failing run is a script at once ([`Report::script`]), and [`shrink`]
+//!   makes it as short as it gets.
+//! - The checkers know nothing of the code they check. In a small cluster they look at everything after every event; in a
+//!   large one at what the event touched, and at everything each simulated second.
 //! - A violation comes with both witnesses and the events that led to it ([`Violation`]).
+//! - What a campaign never met, it did not prove: [`Marks`] counts the rare places.
+//!
+//! # What is checked
+//! | | property | by the name |
+//! |---|---|---|
+//! | I1 | at most one live owner per shard | `double-owner` |
+//! | I2 | at most one node that reigns | `overlapping-reigns` |
+//! | I3 | a grant that is served is the greatest ever served, by one process only | `token-order` |
+//! | I4 | once a coordinator may place shards, its table names every live owner | `unlisted-owner` |
+//! | I5 | no term in force twice | `term-twice` |
+//! | I6 | a region never obeys a lesser term than before | `term-regressed` |
+//! | I7 | nobody reports a shard that the table gives to another | `table-conflict` |
+//! | I9 | a hook or handler starts only while its shard is served, and beside no other of its entity | `ran-unowned`, `beside` |
+//! | I10 | streams, links and commands keep their bounds | `bound` |
+//! | | order per sender and entity; nothing handled twice, or after its sender was told it was not | `reordered`, `duplicated`, `told-not-run`, `astray` |
+//! | | one fate per message, and the classes add up | `two-fates`, `sum` |
+//! | P1, P2 | after the faults: one node reigns, every wanted shard is owned once, everyone is back | `liveness` |
+//! | P3 | no message without a fate, no stream with a message unsettled | `lost`, `liveness` |
+//! | P4 | nothing in motion; no further election, no further lapse | `liveness`, `election-storm`, `election-after-heal`, `lapse-after-heal` |
+//! | P5 | no shard changes hands sixteen times within a session | `flapping` |
+//!
+//! I8 speaks of a user's store, which is not simulated.
 //!
 //! # How to read it
-//! `options` (what a run is), `cluster` (the loop), `process` (one process: machines, and what their orders do), `timers`,
-//! `network` (datagrams and connections), `work` (what callers send), `harm` (faults), `model` (what every message met), `checker` (the invariants),
-//! `calm` (what must hold when the faults are over), `report`. Apart from
-//! all this, `conformance`: what every host must pass (feature `std`).
+//! `options` (what a run is), `worlds` (kinds of runs), `cluster` (the loop), `process` (one process: its machines, and what
+//! control orders), `lanes` (what lanes order), `links` (who is reached), `timers`, `network` (datagrams and connections),
+//! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `script` and
+//! `shrink`, `model` (what every message met), `checker` and `audit` (the invariants), `calm` (what must hold when the faults
+//! are over), `measure` (gaps and moves), `marks`, `report`. Apart from all this, `conformance`: what every host must pass
+//! (feature `std`).
 //!
 //! May import everything; nothing imports it. The simulator needs `alloc` only.
 
+mod audit;
 mod calm;
 mod checker;
 mod clock;
@@ -39,16 +66,30 @@ mod cluster;
 #[cfg(feature = "std")]
 pub mod conformance;
 mod event;
+mod fault;
 mod harm;
 mod host;
+mod lanes;
+mod links;
+mod marks;
+mod measure;
 mod model;
 mod network;
 mod options;
 mod process;
 mod report;
+mod script;
+mod shrink;
 mod timers;
 mod work;
+mod worlds;
 
 pub use cluster::Cluster;
+pub use fault::{Fault, Paths, Who, sort_of};
+pub use marks::{Mark, Marks};
+pub use measure::{Cause, GapSummary, Gaps, Rebalance};
 pub use options::{Faults, Handlers, Options, Strategy};
 pub use report::{Counters, Report, Violation};
+pub use script::{Script, ScriptError};
+pub use shrink::shrink;
+pub use worlds::Drill;

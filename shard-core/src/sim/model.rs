@@ -129,20 +129,38 @@ impl Model {
         })
     }
 
-    /// Handled, told not run, told in doubt, lost with their sender.
-    pub(super) fn totals(&self) -> (u64, u64, u64, u64) {
-        let mut totals = (0, 0, 0, 0);
+    /// How many met which fate.
+    pub(super) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
         for entry in &self.entries {
             match (entry.handled, entry.told) {
                 (true, told) => {
-                    totals.0 += 1;
-                    totals.2 += u64::from(told.is_some());
+                    totals.handled += 1;
+                    totals.handled_in_doubt += u64::from(told.is_some());
                 }
-                (false, Some(Fate::NotRun(_))) => totals.1 += 1,
-                (false, Some(Fate::InDoubt)) => totals.2 += 1,
-                (false, None) => totals.3 += u64::from(entry.orphan),
+                (false, Some(Fate::NotRun(_))) => totals.not_run += 1,
+                (false, Some(Fate::InDoubt)) => totals.in_doubt += 1,
+                (false, None) => totals.orphaned += u64::from(entry.orphan),
             }
         }
+        totals.in_doubt += totals.handled_in_doubt;
         totals
+    }
+}
+
+/// How many messages met which fate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) handled: u64,
+    pub(super) not_run: u64,
+    pub(super) in_doubt: u64,
+    pub(super) handled_in_doubt: u64,
+    pub(super) orphaned: u64,
+}
+
+impl Totals {
+    /// All that met a fate, each counted once.
+    pub(super) fn sum(&self) -> u64 {
+        self.handled + self.not_run + self.in_doubt - self.handled_in_doubt + self.orphaned
     }
 }

@@ -4,17 +4,17 @@ use alloc::vec::Vec;
 
 use super::cluster::{Cluster, about};
 use super::event::{Event, Frame, Packet};
+use super::fault::sort_of;
+use super::harm::Passage;
+use super::links::{BYTES, End};
+use super::marks::Mark;
 use super::options::ms;
-use super::process::{address, seat_of};
+use super::process::{address, id_of, seat_of};
 use crate::id::NodeKey;
-use crate::machine::Fixed;
 use crate::node::{Input, Peer};
-use crate::region::lane::Order;
 use crate::time::nanos;
-use crate::wire::link::{
-    Arrival, Confirmed, Identity, LinkConfig, LinkReceiver, LinkSender, PROTOCOL, ReceiverOrder, SenderOrder, Unit,
-};
-use crate::wire::{Control, Stream};
+use crate::wire::link::{Arrival, Confirmed, Identity, LinkReceiver, PROTOCOL, Unit};
+use crate::wire::{Control, Exit};
 
 impl Unit for Frame {
     fn frames(&self) -> u64 {
@@ -22,9 +22,12 @@ impl Unit for Frame {
     }
 
     fn bytes(&self) -> usize {
-        100
+        BYTES
     }
 }
+
+/// So long something of a broken connection may still arrive.
+const LINGER: u64 = 1_000_000_000;
 
 /// A one-way connection: the dialling process, the one it means, and the one that answers.
 #[derive(Debug)]
@@ -33,6 +36,7 @@ pub(super) struct Connection {
     target: NodeKey,
     listener: (usize, u32),
     broken: bool,
+    broken_at: u64,
     /// The listener has read something behind the `Hello`.
     confirmed: bool,
     /// What was last sent arrives then: connections keep the order.
@@ -58,6 +62,14 @@ impl Cluster {
         if self.is_cut(seat, there) || self.dice.net.chance(self.faults.loss_permille, 1_000) {
             return;
         }
+        let held = match self.passage(sort_of(&message), seat, there) {
+            Passage::Free => None,
+            Passage::Dropped => return self.mark(Mark::SortDropped),
+            Passage::HeldUntil(at) => {
+                self.mark(Mark::SortHeld);
+                Some(at)
+            }
+        };
         let copies = 1 + u64::from(self.dice.net.chance(self.faults.duplicate_permille, 1_000));
         for _ in 0..copies {
             let mut delay = about(&mut self.dice.net, self.faults.delay);
@@ -65,7 +77,8 @@ impl Cluster {
                 delay += self.dice.net.below(nanos(self.options.timing.wait) * 3 / 2);
             }
             let event = Event::Control { from, to: key, message: message.clone() };
-            self.agenda.push(self.now + delay + 1, there, 0, event);
+            let leaves = held.unwrap_or(self.now);
+            self.agenda.push(leaves + delay + 1, there, 0, event);
         }
     }
 
@@ -74,159 +87,46 @@ impl Cluster {
             return;
         }
         self.note(seat, || alloc::format!("<- {from} {}", brief(&message)));
+        self.mark_control(seat, to, &message);
         self.node_call(seat, |node, now, out| node.handle(now, Input::Heard { from, to, message }, out));
+    }
+
+    fn mark_control(&mut self, seat: usize, to: NodeKey, message: &Control) {
+        let Some(process) = &self.seats[seat].process else { return };
+        if to != process.key {
+            return self.mark(Mark::ForFormerLife);
+        }
+        let now = self.local(seat);
+        let mark = match message {
+            Control::LeaseRefused { .. } => Mark::LeaseRefused,
+            Control::Release { exit: Exit::NeverReigned, .. } => Mark::ReleasedUnreigned,
+            Control::Nack { .. } => Mark::Nacked,
+            Control::Dead { .. } => Mark::DeclaredDead,
+            Control::Release { exit: Exit::Resigned, .. } => Mark::ReleasedResigned,
+            Control::Announce { .. } if self.holds_shards(seat) => Mark::AnnouncedToOwner,
+            Control::Heartbeat(beat)
+                if beat.report.as_ref().is_some_and(|report| !report.owned.is_empty())
+                    && process.node.allocator().term() == Some(beat.term)
+                    && !process.node.allocator().may_allocate(now) =>
+            {
+                Mark::ShardsReported
+            }
+            _ => return,
+        };
+        self.mark(mark);
     }
 
     pub(super) fn is_cut(&self, from: usize, to: usize) -> bool {
         self.cuts[from][to] > self.now
     }
 
-    // ---- links ------------------------------------------------------------------------------------------------------
-
-    fn link_config(&self) -> Fixed<LinkConfig> {
-        Fixed::new(LinkConfig { rules: self.options.rules(), ..self.options.link.clone() })
-    }
-
-    /// There shall be a link to that process.
-    pub(super) fn reach(&mut self, seat: usize, node: NodeKey) {
-        let config = self.link_config();
-        let Some(process) = &mut self.seats[seat].process else { return };
-        if node.id == process.key.id || process.gone.contains(&node) || process.senders.contains_key(&node) {
-            return;
-        }
-        process.senders.insert(node, LinkSender::new(config, Some(node)));
-        self.serve_links(seat);
-    }
-
-    /// A lane sends a frame: to the link, or nowhere if that process is gone, which the lane is told again.
-    pub(super) fn send_frame(&mut self, seat: usize, _lane: usize, to: NodeKey, frame: Frame) {
-        self.reach(seat, to);
-        let Some(process) = &mut self.seats[seat].process else { return };
-        match process.senders.get_mut(&to) {
-            Some(link) => {
-                link.answer(frame);
-                self.serve_links(seat);
-            }
-            None => {
-                if matches!(frame, Stream::Data { .. }) {
-                    self.order_all(seat, Order::PeerGone(to));
-                }
-            }
-        }
-    }
-
-    /// A process is gone for good: its links are over.
-    pub(super) fn peer_gone(&mut self, seat: usize, node: NodeKey) {
-        let now = self.local(seat);
-        let config = self.link_config();
-        let Some(process) = &mut self.seats[seat].process else { return };
-        if node == process.key || !process.gone.insert(node) {
-            return;
-        }
-        let mut closing: Vec<u64> = Vec::new();
-        if let Some(mut link) = process.senders.remove(&node) {
-            closing.extend(link.connection());
-            drop(link.gone(now, node));
-        }
-        let receiver = process.receivers.entry(node.id).or_insert_with(|| LinkReceiver::new(config));
-        let connection = receiver.connection();
-        if receiver.gone(node) {
-            closing.extend(connection);
-        }
-        process.doubtful.remove(&node);
-        self.note(seat, || alloc::format!("{node} is gone for good"));
-        self.order_all(seat, Order::PeerGone(node));
-        for connection in closing {
-            self.close(connection);
-        }
-    }
-
-    pub(super) fn link_timer(&mut self, seat: usize, at: u64) {
-        let Some(process) = &mut self.seats[seat].process else { return };
-        if process.link_timer == at {
-            process.link_timer = u64::MAX;
-            self.serve_links(seat);
-        }
-    }
-
-    /// Does what all links of a process want done now.
-    fn serve_links(&mut self, seat: usize) {
-        let now = self.local(seat);
-        let Some(process) = &mut self.seats[seat].process else { return };
-        let mut orders = Vec::new();
-        let mut acks = Vec::new();
-        for (peer, link) in &mut process.senders {
-            while let Some(order) = link.expire(now) {
-                orders.push((*peer, order));
-            }
-        }
-        for link in process.receivers.values_mut() {
-            while let Some(order) = link.expire(now) {
-                acks.push(order);
-            }
-        }
-        for (peer, order) in orders {
-            match order {
-                SenderOrder::Dial => self.dial(seat, peer),
-                SenderOrder::Ping { connection } => self.transmit(connection, false, Packet::Ping),
-                SenderOrder::Close { connection } => self.close(connection),
-            }
-        }
-        for order in acks {
-            match order {
-                ReceiverOrder::Ack { connection, upto } => self.transmit(connection, true, Packet::Ack(upto)),
-                ReceiverOrder::Close { connection } => self.close(connection),
-            }
-        }
-        self.pump(seat);
-        self.tell_doubts(seat);
-        self.set_link_timer(seat);
-    }
-
-    /// Writes what waits for a connection that is there.
-    fn pump(&mut self, seat: usize) {
-        let Some(process) = &mut self.seats[seat].process else { return };
-        let mut frames = Vec::new();
-        for link in process.senders.values_mut() {
-            let Some(connection) = link.connection() else { continue };
-            while let Some((seq, frame)) = link.write(connection) {
-                frames.push((connection, Packet::Frame { seq, frame: frame.clone(), late: false }));
-            }
-        }
-        for (connection, frame) in frames {
-            self.counters.frames += 1;
-            self.transmit(connection, false, frame);
-        }
-    }
-
-    /// Lanes hear when a process becomes hard to reach, and when it is not any more (D9).
-    fn tell_doubts(&mut self, seat: usize) {
-        let Some(process) = &mut self.seats[seat].process else { return };
-        let mut news = Vec::new();
-        for (node, link) in &process.senders {
-            let doubtful = link.is_doubtful();
-            if doubtful != process.doubtful.contains(node) {
-                news.push((*node, !doubtful));
-            }
-        }
-        for (node, up) in &news {
-            if *up {
-                process.doubtful.remove(node)
-            } else {
-                process.doubtful.insert(*node)
-            };
-        }
-        for (node, up) in news {
-            self.order_all(seat, Order::Link { node, up });
-        }
-    }
-
     // ---- connections ------------------------------------------------------------------------------------------------
 
-    fn dial(&mut self, seat: usize, target: NodeKey) {
+    pub(super) fn dial(&mut self, seat: usize, target: NodeKey) {
         let there = seat_of(target.id);
         let Some(process) = &self.seats[seat].process else { return };
         let (key, life) = (process.key, process.life);
+        self.forget_connections();
         self.connections_made += 1;
         let number = self.connections_made;
         let listener = self.seats[there].process.as_ref().map(|process| (there, process.life));
@@ -235,6 +135,7 @@ impl Cluster {
             target,
             listener: listener.unwrap_or((there, 0)),
             broken: false,
+            broken_at: 0,
             confirmed: false,
             at_dialler: 0,
             at_listener: 0,
@@ -251,7 +152,7 @@ impl Cluster {
     }
 
     /// Puts a packet on a connection, towards its dialler or its listener.
-    fn transmit(&mut self, number: u64, dialler: bool, packet: Packet) {
+    pub(super) fn transmit(&mut self, number: u64, dialler: bool, packet: Packet) {
         let delay = about(&mut self.dice.net, self.faults.delay);
         let Some(connection) = self.connections.get_mut(&number).filter(|connection| !connection.broken) else {
             return;
@@ -291,19 +192,25 @@ impl Cluster {
     }
 
     fn hear_packet(&mut self, seat: usize, number: u64, dialler: bool, packet: Packet) {
+        let Some((was, from)) = self.connections.get(&number).map(|open| (open.target, open.dialler.0)) else { return };
         if dialler {
             self.hear_at_dialler(seat, number, packet);
         } else {
             self.hear_at_listener(seat, number, packet);
         }
-        self.serve_links(seat);
+        let target = self.connections.get(&number).map_or(was, |connection| connection.target);
+        if dialler {
+            self.serve_links(seat, &[End::To(was), End::To(target)]);
+        } else {
+            self.serve_links(seat, &[End::From(id_of(from))]);
+        }
     }
 
     fn hear_at_dialler(&mut self, seat: usize, number: u64, packet: Packet) {
         let now = self.local(seat);
         let Some(target) = self.connections.get(&number).map(|connection| connection.target) else { return };
         let Some(process) = &mut self.seats[seat].process else { return };
-        let Some(link) = process.senders.get_mut(&target) else {
+        let Some(link) = process.links.senders.get_mut(&target) else {
             return self.close(number);
         };
         match packet {
@@ -311,8 +218,8 @@ impl Cluster {
                 Ok(None) if link.peer() == Some(target) => self.transmit(number, false, Packet::Ping),
                 Ok(None) => {
                     // Only without the rules of K4: the link goes on with another process.
-                    if let Some(link) = process.senders.remove(&target) {
-                        process.senders.insert(welcome.node, link);
+                    if let Some(link) = process.links.senders.remove(&target) {
+                        process.links.senders.insert(welcome.node, link);
                     }
                     if let Some(connection) = self.connections.get_mut(&number) {
                         connection.target = welcome.node;
@@ -320,6 +227,7 @@ impl Cluster {
                     self.transmit(number, false, Packet::Ping);
                 }
                 Ok(Some(gone)) => {
+                    self.marks.meet(Mark::WelcomeOfNewLife);
                     self.close(number);
                     self.peer_gone(seat, gone.old);
                     self.reach(seat, welcome.node);
@@ -333,12 +241,9 @@ impl Cluster {
             }
             Packet::Refused => {
                 link.failed(now);
-                self.connections.remove(&number);
+                self.break_quietly(number);
             }
-            Packet::Closed => {
-                link.disconnected(now, number);
-                self.connections.remove(&number);
-            }
+            Packet::Closed => link.disconnected(now, number),
             Packet::Hello { .. } | Packet::Ping | Packet::Frame { .. } => {}
         }
     }
@@ -349,8 +254,8 @@ impl Cluster {
         let Some(process) = &mut self.seats[seat].process else { return };
         let me = identity(seat, process.key);
         let Some(connection) = self.connections.get_mut(&number) else { return };
-        let from = super::process::id_of(connection.dialler.0);
-        let link = process.receivers.entry(from).or_insert_with(|| LinkReceiver::new(config));
+        let from = id_of(connection.dialler.0);
+        let link = process.links.receivers.entry(from).or_insert_with(|| LinkReceiver::new(config));
         match packet {
             Packet::Hello { hello } => match link.hello(&me, number, &hello) {
                 Ok(welcome) => self.transmit(number, true, Packet::Welcome(welcome)),
@@ -366,6 +271,7 @@ impl Cluster {
                                 self.close(old);
                             }
                             if let Some(old) = gone {
+                                self.mark(Mark::LinkNewLife);
                                 self.peer_gone(seat, old);
                             }
                             if let Some(node) = met {
@@ -381,10 +287,7 @@ impl Cluster {
                 }
                 self.hear_frame(seat, number, packet);
             }
-            Packet::Closed => {
-                link.disconnected(number);
-                self.connections.remove(&number);
-            }
+            Packet::Closed => link.disconnected(number),
             Packet::Welcome(_) | Packet::Ack(_) | Packet::Refused => {}
         }
     }
@@ -392,9 +295,9 @@ impl Cluster {
     fn hear_frame(&mut self, seat: usize, number: u64, packet: Packet) {
         let now = self.local(seat);
         let Some(connection) = self.connections.get(&number) else { return };
-        let dialler = super::process::id_of(connection.dialler.0);
+        let dialler = id_of(connection.dialler.0);
         let Some(process) = &mut self.seats[seat].process else { return };
-        let Some(link) = process.receivers.get_mut(&dialler) else { return };
+        let Some(link) = process.links.receivers.get_mut(&dialler) else { return };
         let Packet::Frame { seq, frame, .. } = packet else {
             link.ping(now, number);
             return;
@@ -405,13 +308,20 @@ impl Cluster {
                     self.deliver(seat, from, frame);
                 }
             }
-            Arrival::Duplicate => {}
-            Arrival::Gap | Arrival::Stale => self.close(number),
+            Arrival::Duplicate => self.mark(Mark::LinkDuplicate),
+            Arrival::Gap => {
+                self.mark(Mark::LinkGap);
+                self.close(number);
+            }
+            Arrival::Stale => {
+                self.mark(Mark::LinkStale);
+                self.close(number);
+            }
         }
     }
 
     /// One end closes: what it has not read is lost, and the other end hears of it.
-    fn close(&mut self, number: u64) {
+    pub(super) fn close(&mut self, number: u64) {
         self.break_connection(number);
     }
 
@@ -420,7 +330,7 @@ impl Cluster {
         let Some(connection) = self.connections.get_mut(&number).filter(|connection| !connection.broken) else {
             return;
         };
-        connection.broken = true;
+        (connection.broken, connection.broken_at) = (true, self.now);
         let ends = [(connection.dialler, true), (connection.listener, false)];
         for ((seat, life), dialler) in ends {
             if life > 0 && self.dice.net.chance(4, 5) {
@@ -433,6 +343,26 @@ impl Cluster {
                 );
             }
         }
+    }
+
+    /// A connection that never was: nobody has to hear of its end.
+    fn break_quietly(&mut self, number: u64) {
+        if let Some(connection) = self.connections.get_mut(&number) {
+            (connection.broken, connection.broken_at) = (true, self.now);
+        }
+    }
+
+    /// Drops what broke so long ago that nothing of it is under way any more.
+    fn forget_connections(&mut self) {
+        let now = self.now;
+        if self.connections_made.is_multiple_of(256) {
+            self.connections.retain(|_, connection| !connection.broken || now < connection.broken_at + LINGER);
+        }
+    }
+
+    /// The seats at both ends.
+    pub(super) fn ends_of(&self, number: u64) -> Option<(usize, usize)> {
+        self.connections.get(&number).map(|connection| (connection.dialler.0, connection.listener.0))
     }
 
     pub(super) fn open_connections(&self) -> Vec<u64> {

@@ -1,7 +1,10 @@
 //! What one run is: everything is drawn from the seed, and everything can be set.
 
-use alloc::{boxed::Box, sync::Arc};
+use alloc::{boxed::Box, string::String, sync::Arc, vec::Vec};
 use core::fmt;
+
+use super::fault::Fault;
+use super::links::BYTES;
 
 use crate::allocation::{AllocationStrategy, Hash, LeastShard};
 use crate::machine::{Rule, Rules, Timing};
@@ -19,6 +22,12 @@ impl Strategy {
     #[must_use]
     pub fn new<S: AllocationStrategy + 'static>(make: impl Fn() -> S + Send + Sync + 'static) -> Self {
         Self(Arc::new(move || Box::new(make())))
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.make().name()
     }
 
     pub(super) fn make(&self) -> Box<dyn AllocationStrategy> {
@@ -63,12 +72,21 @@ pub struct Options {
     pub storm: Duration,
     /// What harm there is.
     pub faults: Faults,
+    /// What goes wrong besides, and when.
+    pub script: Vec<(Duration, Fault)>,
+    /// Nodes, by number, that are not there until a [`Fault::Start`] or the calm.
+    pub absent: Vec<usize>,
+    /// One change is made to a cluster at rest: shards without a gap and moves are counted as well.
+    pub drill: bool,
     /// What entities do.
     pub handlers: Handlers,
     /// The mean pause between two batches of messages of one node.
     pub work_every: Duration,
     /// A rule that all nodes break; the checkers should notice.
     pub mutant: Option<Rule>,
+    /// Look for this property only, by the name in [`Violation`](super::Violation): what a mutant breaks sooner does not end
+    /// the run then.
+    pub only: Option<String>,
     /// Keep a line for every event, not only for the last ones before a violation.
     pub trace: bool,
 }
@@ -110,6 +128,14 @@ pub struct Faults {
     pub drift: bool,
     /// The last node joins late.
     pub late_joiner: bool,
+    /// Between times in which a coordinator's lease requests do not reach some voters, while all else does.
+    pub starve_every: Duration,
+    /// Between times in which they are caught, and let go later.
+    pub capture_every: Duration,
+    /// Between crashes of a coordinator within 200 ms of which another node comes.
+    pub succession_every: Duration,
+    /// Crashes wait until a drain is under way, and strike the node that drains.
+    pub crash_in_drain: bool,
 }
 
 /// What the simulated entities do.
@@ -151,14 +177,18 @@ impl Options {
             lanes: prng.between(1, 4) as u32,
             strategy,
             stream: stream(),
-            link: link(),
+            link: link(if prng.chance(1, 3) { prng.between(2, 8) as usize } else { ROOMY }),
             rebalance: ms(prng.between(200, 800)),
             storm: ms(16_000),
             faults: Faults::draw(&mut prng, &timing),
+            script: Vec::new(),
+            absent: Vec::new(),
+            drill: false,
             handlers: Handlers::draw(&mut prng, &timing),
             work_every: ms(*prng.pick(&[40, 80, 160]).unwrap_or(&80)),
             timing,
             mutant: None,
+            only: None,
             trace: false,
         }
     }
@@ -203,7 +233,7 @@ impl Faults {
         Self { delay: Duration::from_micros(300), inbox: Duration::from_micros(50), ..Self::default() }
     }
 
-    fn draw(prng: &mut Prng, timing: &Timing) -> Self {
+    pub(super) fn draw(prng: &mut Prng, timing: &Timing) -> Self {
         let session = timing.session;
         let every = |prng: &mut Prng, low: u64, high: u64| {
             if prng.chance(1, 2) { ms(prng.between(low, high)) } else { Duration::ZERO }
@@ -231,6 +261,10 @@ impl Faults {
             drift_every: every(prng, 500, 5_000),
             drift: prng.chance(4, 5),
             late_joiner: prng.chance(1, 3),
+            starve_every: if prng.chance(1, 4) { ms(prng.between(700, 4_000)) } else { Duration::ZERO },
+            capture_every: if prng.chance(1, 4) { ms(prng.between(700, 4_000)) } else { Duration::ZERO },
+            succession_every: if prng.chance(1, 4) { ms(prng.between(1_500, 6_000)) } else { Duration::ZERO },
+            crash_in_drain: prng.chance(1, 3),
         }
     }
 }
@@ -266,7 +300,7 @@ pub(super) const fn ms(millis: u64) -> Duration {
 
 /// Times five times shorter than the defaults, so that more happens in a simulated second, for clocks that are wrong by
 /// 5 %: five times worse than the defaults assume.
-fn timing(scale: u32) -> Timing {
+pub(super) fn timing(scale: u32) -> Timing {
     let mut timing = Timing {
         rate_error_permille: 50,
         heartbeat: ms(100),
@@ -301,7 +335,7 @@ fn timing(scale: u32) -> Timing {
     timing
 }
 
-fn stream() -> StreamConfig {
+pub(super) fn stream() -> StreamConfig {
     StreamConfig {
         retry_first: ms(10),
         retry_last: ms(200),
@@ -313,8 +347,12 @@ fn stream() -> StreamConfig {
     }
 }
 
-fn link() -> LinkConfig {
+/// Messages that a link of a run with wide links takes.
+pub(super) const ROOMY: usize = 40_000;
+
+pub(super) fn link(messages: usize) -> LinkConfig {
     LinkConfig {
+        bytes_max: messages * BYTES,
         dial_first: ms(10),
         dial_last: ms(200),
         probe: ms(250),

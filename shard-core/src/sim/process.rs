@@ -5,20 +5,22 @@ use alloc::vec::Vec;
 use core::num::{NonZeroU32, NonZeroUsize};
 
 use super::cluster::Cluster;
-use super::event::{Event, Frame};
-use super::host::{Effect, Hands};
-use super::model::{Asker, Message};
+use super::event::Event;
+use super::links::Links;
+use super::marks::Mark;
+use super::model::Message;
 use super::options::ms;
-use crate::entity::StopReason;
-use crate::id::{Incarnation, NodeId, NodeKey, ShardId, ShardKey, Slot, Token};
-use crate::machine::Fixed;
+use crate::id::{Incarnation, NodeId, NodeKey, ShardId, ShardKey, Slot, Term, Token};
+use crate::machine::{Fixed, Notice};
 use crate::node::{Input, Node, NodeConfig, Output};
 use crate::passivation::Passivation;
-use crate::region::lane::{Arrival, Lane, LaneConfig, Next, Order, Tell};
+use crate::region::lane::{Lane, LaneConfig, Next, Order};
 use crate::region::stream::StreamConfig;
-use crate::time::{Duration, Instant, nanos};
-use crate::wire::link::{LinkReceiver, LinkSender};
-use crate::wire::{KindReport, Stream};
+use crate::time::{Instant, nanos};
+use crate::wire::KindReport;
+
+/// Up to so many nodes, each is linked to each from the start.
+const MESH: usize = 16;
 
 /// One process while it lives.
 pub(super) struct Process {
@@ -26,14 +28,21 @@ pub(super) struct Process {
     pub(super) life: u32,
     pub(super) node: Node,
     pub(super) lanes: Vec<Berth>,
-    pub(super) senders: BTreeMap<NodeKey, LinkSender<Frame>>,
-    pub(super) receivers: BTreeMap<NodeId, LinkReceiver>,
+    pub(super) links: Links,
     /// Processes known to be gone for good.
     pub(super) gone: BTreeSet<NodeKey>,
     /// Processes whose lanes were told that they are hard to reach.
     pub(super) doubtful: BTreeSet<NodeKey>,
+    /// Processes whose links had no room when a lane asked.
+    pub(super) crowded: BTreeSet<NodeKey>,
+    /// The greatest term that its region has obeyed.
+    pub(super) obeyed: Option<Term>,
+    /// When its reign began, until it may place shards.
+    pub(super) elected_at: Option<Instant>,
     pub(super) leaving: bool,
-    awake: usize,
+    /// How long it stays away once it has left.
+    pub(super) away: u64,
+    pub(super) awake: usize,
     /// When the timers are set for, in real time.
     pub(super) node_timer: u64,
     pub(super) link_timer: u64,
@@ -45,11 +54,11 @@ pub(super) struct Process {
 pub(super) struct Berth {
     pub(super) lane: Lane<Message>,
     /// The entity and grant of each slot's present life.
-    lives: BTreeMap<(u32, u32), (usize, Token)>,
+    pub(super) lives: BTreeMap<(u32, u32), (usize, Token)>,
     pub(super) runs: BTreeMap<u64, Run>,
     pub(super) timer: u64,
     orders_at: u64,
-    mail_at: u64,
+    pub(super) mail_at: u64,
 }
 
 /// A hook or handler that runs.
@@ -121,11 +130,14 @@ impl Cluster {
             life: place.lives,
             node,
             lanes,
-            senders: BTreeMap::new(),
-            receivers: BTreeMap::new(),
+            links: Links::default(),
             gone: BTreeSet::new(),
             doubtful: BTreeSet::new(),
+            crowded: BTreeSet::new(),
+            obeyed: None,
+            elected_at: None,
             leaving: false,
+            away: 0,
             awake: 0,
             node_timer: u64::MAX,
             link_timer: u64::MAX,
@@ -176,28 +188,56 @@ impl Cluster {
                 };
                 self.order_lane(seat, self.lane_of(shard), order);
             }
+            Output::All(order @ Order::Live { .. }) => self.live(seat, order),
             Output::All(order) => self.order_all(seat, order),
-            Output::Reach { node, .. } => self.reach(seat, node),
+            // A small cluster is a full mesh; in a large one links are made when something is to be said.
+            Output::Reach { node, .. } if self.seats.len() <= MESH => self.reach(seat, node),
+            Output::Reach { .. } => {}
             Output::Gone(node) => self.peer_gone(seat, node),
             Output::Lapsed => {
                 self.counters.lapses += 1;
+                if self.holds_shards(seat) {
+                    self.mark(Mark::LapseWithShards);
+                }
+                self.touch_all(seat);
                 self.note(seat, || "session lapsed".into());
             }
             Output::Elected(term) => {
                 self.counters.elections += 1;
+                self.elected_at(seat, true);
                 self.note(seat, || alloc::format!("elected {term}"));
             }
-            Output::Deposed(term) => self.note(seat, || alloc::format!("deposed {term}")),
+            Output::Deposed(term) => {
+                self.elected_at(seat, false);
+                self.note(seat, || alloc::format!("deposed {term}"));
+            }
             Output::Joined => self.note(seat, || "session joined".into()),
             Output::Farewell => {
                 self.counters.departures += 1;
+                if self.checker.has_reigned(seat) {
+                    self.mark(Mark::CoordinatorLeft);
+                }
                 self.note(seat, || "left".into());
+                let back = self.now + self.seats[seat].process.as_ref().map_or(0, |process| process.away);
                 self.kill(seat);
-                let back = self.now + nanos(self.options.timing.session) * self.dice.life.between(0, 3);
                 self.agenda.push(back + 1, seat, 0, Event::Boot);
             }
-            Output::Notice(notice) => self.note(seat, || alloc::format!("notice {notice:?}")),
+            Output::Notice(notice) => self.hear_notice(seat, notice),
             Output::NodeUp(_) | Output::NodeDown(_) | Output::KindRefused { .. } => {}
+        }
+    }
+
+    /// The flag that lanes share: in force before anything else is done, however long other orders take.
+    fn live(&mut self, seat: usize, order: Order) {
+        for lane in 0..self.options.lanes as usize {
+            if !self.lane_is_live(seat, lane) {
+                self.touch_all(seat);
+                if self.holds_shards(seat) {
+                    self.mark(Mark::RevivedInMargin);
+                }
+            }
+            self.note(seat, || alloc::format!("lane {lane}: {order:?}"));
+            self.lane_call(seat, lane, |lane, now, host| lane.order(now, order, host));
         }
     }
 
@@ -218,7 +258,7 @@ impl Cluster {
     }
 
     /// A lane speaks to control: late, but in order.
-    fn answer(&mut self, seat: usize, input: Input) {
+    pub(super) fn answer(&mut self, seat: usize, input: Input) {
         let delay = self.dice.net.below(nanos(self.faults.inbox) + 1);
         let now = self.now;
         let Some(process) = &mut self.seats[seat].process else { return };
@@ -227,245 +267,45 @@ impl Cluster {
         self.push_here(at, seat, Event::Answer(input));
     }
 
-    // ---- lanes ------------------------------------------------------------------------------------------------------
+    /// Something for the operator.
+    pub(super) fn hear_notice(&mut self, seat: usize, notice: Notice) {
+        self.note(seat, || alloc::format!("notice {notice:?}"));
+        match notice {
+            Notice::StaleTerm { .. } => self.mark(Mark::StaleDirective),
+            Notice::NotYours { .. } => self.mark(Mark::ClaimOfAnother),
+            Notice::Repeated { .. } => self.mark(Mark::FrameRepeated),
+            Notice::CandidacyGivenUp { .. } => self.mark(Mark::CandidacyGivenUp),
+            Notice::ResignationFailed { .. } => self.mark(Mark::ResignationFailed),
+            Notice::DrainForced { .. } => self.mark(Mark::DrainForced),
+            Notice::ConflictingClaim { from, key } => {
+                self.violated("table-conflict", alloc::format!("{from} claims {}, which has another owner", key.shard));
+            }
+            _ => {}
+        }
+    }
 
-    pub(super) fn lane_call<R>(
-        &mut self,
-        seat: usize,
-        lane: usize,
-        call: impl FnOnce(&mut Lane<Message>, Instant, &mut Hands<'_>) -> R,
-    ) -> Option<R> {
+    fn elected_at(&mut self, seat: usize, reigns: bool) {
         let now = self.local(seat);
-        let mut effects = Vec::new();
-        let awake_max = self.options.handlers.awake_max;
-        let process = self.seats[seat].process.as_mut()?;
-        let mut hands = Hands { me: process.key, effects: &mut effects, awake: &mut process.awake, awake_max };
-        let lane_machine = &mut process.lanes[lane].lane;
-        let result = call(lane_machine, now, &mut hands);
-        lane_machine.flush(&mut hands);
-        for effect in effects {
-            self.lane_says(seat, lane, effect);
-        }
-        self.set_lane_timer(seat, lane);
-        Some(result)
-    }
-
-    fn lane_says(&mut self, seat: usize, lane: usize, effect: Effect) {
-        match effect {
-            Effect::Start(slot, life) => {
-                let entity = self.entity_named(life.id.as_str());
-                if let Some(process) = &mut self.seats[seat].process {
-                    process.lanes[lane].lives.insert((slot.index, slot.generation), (entity, life.token));
-                }
-                let ready = !self.dice.work.chance(self.options.handlers.fail_permille, 1_000);
-                self.begin(seat, lane, slot, What::Start { ready });
-            }
-            Effect::Run(slot, message) => self.run_handler(seat, lane, slot, message),
-            Effect::Stop(slot, why) => {
-                self.counters.passivations += u64::from(matches!(why, StopReason::Idle | StopReason::Evicted));
-                self.begin(seat, lane, slot, What::Stop);
-            }
-            Effect::Cancel(slot) => self.cancel(seat, lane, slot),
-            Effect::Discard(slot) => {
-                if let Some(process) = &mut self.seats[seat].process {
-                    process.lanes[lane].lives.remove(&(slot.index, slot.generation));
-                }
-            }
-            Effect::Send(to, frame) => self.send_frame(seat, lane, to, frame),
-            Effect::Lookup(shard) => self.answer(seat, Input::Lookup { key: self.key(shard) }),
-            Effect::Undelivered(message, fate) => {
-                self.note(seat, || alloc::format!("message {} is told `{fate}`", message.index));
-                let result = self.model.told(message.index, fate);
-                self.judge(result);
-            }
-            Effect::Owned => self.counters.grants += 1,
-            Effect::Lost => {}
-            Effect::Dropped(shard, token) => {
-                self.note(seat, || alloc::format!("{shard} dropped ({token})"));
-                self.answer(seat, Input::Dropped { key: self.key(shard), token });
-            }
-            Effect::Halted => {
-                self.note(seat, || alloc::format!("lane {lane} halted"));
-                let (kind, lane) = (self.kind, lane as u32);
-                self.answer(seat, Input::Halted { kind, lane });
-            }
-            Effect::Notice(notice) => self.note(seat, || alloc::format!("lane notice {notice:?}")),
-        }
-    }
-
-    /// A handler starts: here the message is taken.
-    pub(super) fn run_handler(&mut self, seat: usize, lane: usize, slot: Slot, message: Message) {
-        let odds = &self.options.handlers;
-        let (fail, stop) = (odds.fail_permille, odds.stop_permille);
-        let roll = self.dice.work.below(1_000);
-        let next = match roll {
-            _ if roll < fail => Next::Failed,
-            _ if roll < fail + stop => Next::Stop,
-            _ if roll < fail + stop * 2 => Next::Passivate,
-            _ => Next::Stay,
-        };
-        self.begin(seat, lane, slot, What::Handle { message, next });
-    }
-
-    fn begin(&mut self, seat: usize, lane: usize, slot: Slot, what: What) {
-        let Some(process) = &self.seats[seat].process else { return };
-        let Some(&(entity, token)) = process.lanes[lane].lives.get(&(slot.index, slot.generation)) else { return };
-        let shard = self.entities[entity].shard;
-        let run = Run { slot, entity, shard, token, what };
-        self.note(seat, || alloc::format!("e{entity} {what:?} under {token}"));
-        self.check_run(seat, lane, &run);
-        if let What::Handle { message, .. } = what {
-            let result = self.model.handled(message.index, entity);
-            self.judge(result);
-        }
-        let odds = &self.options.handlers;
-        let long = self.dice.work.chance(odds.long_permille, 1_000);
-        let span = if long { self.options.timing.margin * 4 } else { odds.time };
-        let took = self.dice.work.below(nanos(span) + 1);
-        self.runs += 1;
-        let number = self.runs;
         if let Some(process) = &mut self.seats[seat].process {
-            process.lanes[lane].runs.insert(number, run);
-        }
-        self.push_here(self.now + took, seat, Event::Done { lane, run: number });
-    }
-
-    /// What runs for the slot shall be dropped; that takes a moment.
-    fn cancel(&mut self, seat: usize, lane: usize, slot: Slot) {
-        let Some(process) = &self.seats[seat].process else { return };
-        let found = process.lanes[lane].runs.iter().find(|(_, run)| run.slot == slot).map(|(number, _)| *number);
-        if let Some(run) = found {
-            let at = self.now + self.dice.work.below(nanos(self.options.handlers.time) + 1);
-            self.push_here(at, seat, Event::Cancelled { lane, run });
+            process.elected_at = reigns.then_some(now);
         }
     }
 
-    pub(super) fn run_is_over(&mut self, seat: usize, lane: usize, run: u64, cancelled: bool) {
-        let Some(process) = &mut self.seats[seat].process else { return };
-        let Some(Run { slot, what, .. }) = process.lanes[lane].runs.remove(&run) else { return };
-        if let What::Handle { message, .. } = what {
-            self.reply(seat, message);
-        }
-        let over = match (cancelled, what) {
-            (true, _) | (false, What::Stop) => {
-                if let Some(process) = &mut self.seats[seat].process {
-                    process.lanes[lane].lives.remove(&(slot.index, slot.generation));
-                }
-                self.lane_call(seat, lane, |lane, now, host| lane.stopped(now, slot, host))
-            }
-            (false, What::Start { ready }) => {
-                self.lane_call(seat, lane, |lane, now, host| lane.started(now, slot, ready, host))
-            }
-            (false, What::Handle { next, .. }) => {
-                self.lane_call(seat, lane, |lane, now, host| lane.finished(now, slot, next, host))
-            }
-        };
-        debug_assert!(over.is_some(), "the process lives");
+    pub(super) fn holds_shards(&self, seat: usize) -> bool {
+        let process = self.seats[seat].process.as_ref();
+        process.is_some_and(|process| process.lanes.iter().any(|berth| berth.lane.tenures().next().is_some()))
     }
 
-    /// A handler returned, or was dropped: whoever asked is told.
-    fn reply(&mut self, seat: usize, message: Message) {
-        match message.asker {
-            Asker::Nobody => {}
-            Asker::Here => {
-                let result = self.model.replied(message.index);
-                self.judge(result);
-            }
-            Asker::There { from, shard, seq } => {
-                let fate = crate::wire::ReplyFate::Answer(message);
-                let frame = Stream::Reply { key: self.key(shard), seq, fate };
-                self.send_frame(seat, self.lane_of(shard), from, frame);
-            }
-        }
-    }
-
-    /// A frame of a link reaches its lane.
-    pub(super) fn mail(&mut self, seat: usize, lane: usize, from: NodeKey, frame: Frame) {
-        match frame {
-            Stream::Data { key, token, attempt, seq, first, entity, body, .. } => {
-                let hash = crate::hash::entity(&entity);
-                let (shard, id) = (key.shard, entity.as_str());
-                let arrival = Arrival { from, shard, token, attempt, seq, first, id, hash, body: Ok(body) };
-                self.lane_call(seat, lane, |lane, now, host| lane.arrive(now, arrival, host));
-            }
-            Stream::Taken { key, token, upto } => {
-                self.lane_call(seat, lane, |lane, now, host| lane.taken(now, from, key.shard, token, upto, host));
-            }
-            Stream::Closed { key, token, upto, beyond } => {
-                self.lane_call(seat, lane, |lane, now, host| {
-                    lane.closed(now, from, key.shard, token, upto, &beyond, host);
-                });
-            }
-            Stream::Refuse { key, token, attempt, draining, hint } => {
-                self.lane_call(seat, lane, |lane, now, host| {
-                    lane.refused(now, from, key.shard, token, attempt, draining, hint, host);
-                });
-            }
-            Stream::Rejected { key, seq, reason, tag, .. } => {
-                let reason = crate::entity::Reason::from_wire(reason, tag);
-                self.lane_call(seat, lane, |lane, _, host| lane.rejected(from, key.shard, seq, reason, host));
-            }
-            Stream::Reply { key, seq, .. } => {
-                let asked = self.lane_call(seat, lane, |lane, _, _| lane.replied(from, key.shard, seq));
-                if let Some(Some(message)) = asked {
-                    let result = self.model.replied(message.index);
-                    self.judge(result);
-                }
-            }
-        }
-    }
-
-    /// A link delivered a frame: into the lane's inbox.
-    pub(super) fn deliver(&mut self, seat: usize, from: NodeKey, frame: Frame) {
-        let key = match &frame {
-            Stream::Data { key, .. }
-            | Stream::Taken { key, .. }
-            | Stream::Closed { key, .. }
-            | Stream::Refuse { key, .. }
-            | Stream::Rejected { key, .. }
-            | Stream::Reply { key, .. } => *key,
-        };
-        let lane = self.lane_of(key.shard);
-        let delay = self.dice.net.below(nanos(self.faults.inbox) / 4 + 1);
-        let now = self.now;
-        let Some(process) = &mut self.seats[seat].process else { return };
-        let berth = &mut process.lanes[lane];
-        berth.mail_at = berth.mail_at.max(now + delay);
-        let at = berth.mail_at;
-        self.push_here(at, seat, Event::Mail { lane, from, frame });
-    }
-
-    /// A caller on this node sends one message.
-    pub(super) fn send_message(&mut self, seat: usize, entity: usize, ask: bool) {
-        let Some(process) = &self.seats[seat].process else { return };
-        let message = self.model.sent(process.key, entity, ask);
-        self.note(seat, || {
-            alloc::format!("message {} to e{entity}{}", message.index, if ask { ", an ask" } else { "" })
-        });
-        let (name, hash, shard) =
-            (self.entities[entity].name.clone(), self.entities[entity].hash, self.entities[entity].shard);
-        let lane = self.lane_of(shard);
-        let patience = nanos(self.options.timing.session) * self.dice.work.between(1, 4);
-        let awake = self.lane_call(seat, lane, |lane, now, host| {
-            if let Some(slot) = lane.locate(now, shard, hash, &name) {
-                return Some(slot);
-            }
-            let deadline = ask.then(|| now + Duration::from_nanos(patience));
-            lane.tell(now, Tell { id: &name, hash, shard, message, ask, deadline }, host);
-            None
-        });
-        if let Some(Some(slot)) = awake {
-            // The fast door: the host runs the handler itself and says that it did not return at once.
-            self.lane_call(seat, lane, |lane, _, _| lane.busy(slot));
-            self.run_handler(seat, lane, slot, message);
-        }
+    pub(super) fn lane_is_live(&self, seat: usize, lane: usize) -> bool {
+        let process = self.seats[seat].process.as_ref();
+        process.is_some_and(|process| process.lanes[lane].lane.is_live(self.local(seat)))
     }
 
     pub(super) fn process_mut(&mut self, seat: usize) -> Option<&mut Process> {
         self.seats[seat].process.as_mut()
     }
 
-    fn key(&self, shard: ShardId) -> ShardKey {
+    pub(super) fn key(&self, shard: ShardId) -> ShardKey {
         ShardKey { kind: self.kind, shard }
     }
 
@@ -473,7 +313,7 @@ impl Cluster {
         (shard.0 % self.options.lanes) as usize
     }
 
-    fn entity_named(&self, name: &str) -> usize {
+    pub(super) fn entity_named(&self, name: &str) -> usize {
         name.trim_start_matches('e').parse().unwrap_or(0)
     }
 }

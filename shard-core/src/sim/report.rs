@@ -1,9 +1,13 @@
 //! What a run found.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use super::marks::Marks;
+use super::measure::{Gaps, Rebalance};
+use super::script::Script;
 use crate::machine::Rule;
 
 /// What happened in a run. All are counts over the whole cluster.
@@ -37,6 +41,8 @@ pub struct Counters {
     pub not_run: u64,
     /// Messages whose sender was told that they may have run.
     pub in_doubt: u64,
+    /// Those of them that a handler took: `messages` is `handled + not_run + in_doubt - handled_in_doubt + orphaned`.
+    pub handled_in_doubt: u64,
     /// Messages not handled whose sender is gone.
     pub orphaned: u64,
     /// Messages whose sender lives and was told nothing.
@@ -64,12 +70,12 @@ impl Counters {
 
     /// Every count with its name, in a fixed order; the longest gap comes apart.
     #[must_use]
-    pub fn values(&self) -> [(&'static str, u64); 20] {
+    pub fn values(&self) -> [(&'static str, u64); 21] {
         let mut copy = *self;
         copy.fields().map(|(name, value)| (name, *value))
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 20] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 21] {
         [
             ("events", &mut self.events),
             ("datagrams", &mut self.datagrams),
@@ -85,6 +91,7 @@ impl Counters {
             ("handled", &mut self.handled),
             ("not_run", &mut self.not_run),
             ("in_doubt", &mut self.in_doubt),
+            ("handled_in_doubt", &mut self.handled_in_doubt),
             ("orphaned", &mut self.orphaned),
             ("lost", &mut self.lost),
             ("duplicated", &mut self.duplicated),
@@ -99,7 +106,9 @@ impl Counters {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
     /// The property, by a short name: `double-owner`, `overlapping-reigns`, `token-order`, `term-twice`, `beside`,
-    /// `reordered`, `duplicated`, `two-fates`, `told-not-run`, `astray`, `lost`, `liveness`, `busy-loop`.
+    /// `reordered`, `duplicated`, `two-fates`, `told-not-run`, `astray`, `lost`, `liveness`, `busy-loop`, `term-regressed`, `unlisted-owner`,
+    /// `table-conflict`, `ran-unowned`, `bound`, `flapping`, `sum`, `election-storm`, `election-after-heal`,
+    /// `lapse-after-heal`.
     pub property: &'static str,
     /// Both witnesses.
     pub witness: String,
@@ -110,7 +119,7 @@ pub struct Violation {
 }
 
 /// What a run found.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub struct Report {
     /// The seed, which with the mutant is all that is needed to run it again.
     pub seed: u64,
@@ -124,6 +133,14 @@ pub struct Report {
     pub counters: Counters,
     /// The first property that did not hold.
     pub violation: Option<Violation>,
+    /// How long shards were served by nobody, and why.
+    pub gaps: Gaps,
+    /// Rare places that it passed.
+    pub marks: Marks,
+    /// Of a drill: what its one change cost in moves.
+    pub rebalance: Option<Rebalance>,
+    /// What went wrong in it, and when: the run as a script.
+    pub script: Option<Box<Script>>,
     /// A line for every event, if [`super::Options::trace`] asked for it.
     pub trace: Vec<String>,
 }

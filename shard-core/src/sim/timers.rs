@@ -4,7 +4,6 @@ use super::cluster::Cluster;
 use super::event::Event;
 use super::process::Process;
 use crate::time::Instant;
-use crate::wire::link::{LinkReceiver, LinkSender};
 
 impl Process {
     /// A pause moves a timer.
@@ -76,9 +75,7 @@ impl Cluster {
 
     pub(super) fn set_link_timer(&mut self, seat: usize) {
         let Some(process) = &self.seats[seat].process else { return };
-        let senders = process.senders.values().map(LinkSender::deadline);
-        let receivers = process.receivers.values().filter_map(LinkReceiver::deadline);
-        let Some(deadline) = senders.chain(receivers).min() else { return };
+        let Some(deadline) = process.links.deadline() else { return };
         if self.seats[seat].clock.when(deadline) >= process.link_timer {
             return;
         }
