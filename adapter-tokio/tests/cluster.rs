@@ -196,8 +196,13 @@ async fn another_shard_count_is_refused_with_both_numbers() {
     let nodes = cluster(1).await;
     let voters = vec![(nodes[0].0.key().id, nodes[0].0.address().to_string())];
     let node = Node::builder("test").listen("127.0.0.1:0").voters(voters).start().await.unwrap();
-    node.sharding::<Counter>().shards(32).start().await.unwrap();
+    let counters = node.sharding::<Counter>().shards(32).start().await.unwrap();
+    let patient = counters.clone().within(Duration::from_secs(600));
+    let early = patient.ask("early", Add(1));
     let error = within(30, "the refusal", node.joined()).await.unwrap_err();
+    assert!(within(30, "an answer", early).await.unwrap_err().reason().is_some(), "it did not run, and is told so");
+    let answer = within(30, "an answer", patient.ask("e", Add(1))).await;
+    assert_eq!(answer.unwrap_err().reason(), Some(Reason::NoSuchType), "callers are told, not left to wait");
     assert_eq!(
         error.to_string(),
         "entity type `counter` has 16 shards in this cluster, but this node asks for 32; the number cannot differ"

@@ -143,6 +143,12 @@ async fn half_a_frame_and_then_silence_does_not_hold_the_door_open() {
     guest.write_all(&[200, 0, 0, 0, 4, 1, 2, 3]).await.unwrap();
     assert_eq!(victim.reason().await, "stopped in the middle of a frame");
     is_closed(guest).await;
+
+    let mut guest = victim.connect().await;
+    guest.write_all(&bytes).await.unwrap();
+    guest.read_exact(&mut welcome).await.unwrap();
+    assert_eq!(victim.reason().await, "said nothing after its introduction");
+    is_closed(guest).await;
     victim.serves().await;
 }
 
@@ -195,5 +201,30 @@ async fn many_silent_strangers_do_not_shut_out_the_others() {
         }
     };
     tokio::time::timeout(Duration::from_secs(30), refused).await.expect("all strangers dropped");
+    victim.serves().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn half_frames_of_all_connections_together_are_bounded() {
+    let mut victim = victim().await;
+    let mut bytes = Vec::new();
+    frame::write_hello(&mut bytes, &hello("prey", PROTOCOL));
+    // The head of a message of a million bytes, and most of it.
+    frame::write_ping(&mut bytes);
+    bytes.extend_from_slice(&1_000_000_u32.to_le_bytes());
+    bytes.resize(bytes.len() + 990_000, 6);
+    let guests = (0..120).map(|_| {
+        let (bytes, address) = (bytes.clone(), victim.node.address().to_string());
+        tokio::spawn(async move {
+            let mut guest = TcpStream::connect(address).await.unwrap();
+            let _ = guest.write_all(&bytes).await;
+            let _ = is_closed(guest).await;
+        })
+    });
+    let guests: Vec<_> = guests.collect();
+    while victim.reason().await != "too many connections stopped in the middle of a frame" {}
+    for guest in guests {
+        guest.await.unwrap();
+    }
     victim.serves().await;
 }

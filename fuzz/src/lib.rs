@@ -4,13 +4,15 @@
 //! how); `tests/corpora.rs` runs each over `corpora/<target>/` on stable, without a fuzzer.
 
 mod names;
+mod shuffle;
 mod wire;
 
 pub use names::names;
+pub use shuffle::shuffle;
 pub use wire::wire;
 
 /// A body: it takes any bytes, and panics if a promise is broken.
 pub type Body = fn(&[u8]);
 
 /// Every target: its name, which is that of its corpus as well, and its body.
-pub const TARGETS: &[(&str, Body)] = &[("names", names), ("wire", wire)];
+pub const TARGETS: &[(&str, Body)] = &[("names", names), ("shuffle", shuffle), ("wire", wire)];

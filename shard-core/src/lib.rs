@@ -5,6 +5,8 @@
 //! a seed, and effects leave as values. The crates `adapter-tokio` and `adapter-smol` put the machines on an executor;
 //! a page of code puts them on a runtime of your own.
 //!
+//! How a shard has one owner, and why, is told in ten minutes on the page [`protocol`].
+//!
 //! # Floors
 //! Imports only go down; `tests/tidy.rs` keeps it so.
 //!
@@ -21,6 +23,7 @@
 //! | 3 | [`allocation`] | strategies and plans |
 //! | 3 | [`entity`] | what users write |
 //! | 2 | [`collections`] | slab, table, recency list, parking |
+//! | 2 | [`shuffle`] | shuffle sharding: hands of queues and nodes |
 //! | 1 | [`machine`] | the contract |
 //! | 0 | [`time`], [`id`], [`prng`], [`hash`], [`name`] | ground |
 #![no_std]
@@ -36,6 +39,7 @@ pub mod id;
 pub mod machine;
 pub mod name;
 pub mod prng;
+pub mod shuffle;
 pub mod time;
 
 #[cfg(feature = "alloc")]
@@ -68,6 +72,9 @@ pub mod shard;
 pub mod sim;
 #[cfg(feature = "alloc")]
 pub mod wire;
+
+#[doc = include_str!("../docs/protocol.md")]
+pub mod protocol {}
 
 /// Tools for the tests of people who write entities.
 #[cfg(all(feature = "alloc", target_has_atomic = "64"))]

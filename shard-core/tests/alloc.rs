@@ -216,3 +216,25 @@ fn the_slow_way_to_an_awake_entity_allocates_nothing_either() {
     });
     assert_eq!((located, told), (0, 0));
 }
+
+#[test]
+fn a_hand_costs_no_allocation() {
+    use shard_core::shuffle::{Dealer, FlowKey, Isolation, Member, Pick, QueueChooser, Roster, ShardSize, Waiting};
+
+    let mut members: Vec<_> = (0..30).map(|id| Member::new(id, id % 3)).collect();
+    let mut picks = [Pick::default(); 30];
+    let mut chooser = QueueChooser::shortest();
+    let key = FlowKey::new(1);
+    let count = allocations(|| {
+        let dealer = Dealer::new(128, 6).expect("legal");
+        let roster = Roster::new(&mut members).expect("ids differ");
+        for tenant in ["a", "b", "c"] {
+            let hash = key.hash("tenant", tenant);
+            chooser.choose(&dealer.deal(hash), |_| Waiting::default()).expect("a card");
+            assert_eq!(roster.deal(hash, ShardSize::Members(7), &mut picks).map(<[Pick]>::len), Ok(7));
+            assert_eq!(roster.lookback(hash, ShardSize::All, Instant::ZERO, &mut picks).map(<[Pick]>::len), Ok(30));
+        }
+        assert!(Isolation::new(128, 6).expect("a hand").squished(16) < 0.03);
+    });
+    assert_eq!(count, 0);
+}

@@ -153,3 +153,22 @@ fn noticed(rule: Rule, mut seeds: std::ops::RangeInclusive<u64>, property: &str)
     assert!(text.contains(&format!("--seed {} --mutant {name}", report.seed)), "{text}");
     assert!(report.violation.is_some_and(|found| found.history.len() > 20 && !found.witness.is_empty()), "{text}");
 }
+
+#[test]
+fn tenants_keep_to_their_hands_through_storms() {
+    use shard_core::allocation::{ByTenant, LeastShard};
+    use shard_core::shuffle::{FlowKey, ShardSize};
+    use shard_core::sim::Strategy;
+
+    // Two shards to a tenant, hands of two nodes of three to five.
+    let strategy = Strategy::new(|| {
+        let tenant_of =
+            |shard: shard_core::id::ShardId| Some(FlowKey::new(1).hash("tenant", &(shard.0 / 2).to_string()));
+        ByTenant::new(LeastShard::default(), ShardSize::Members(2), tenant_of)
+    });
+    for seed in 500..530 {
+        let report = run(Options::from_seed(seed).with_strategy(strategy.clone()));
+        assert!(report.violation.is_none(), "{report}");
+        assert!(report.counters.grants > 0, "{report:?}");
+    }
+}

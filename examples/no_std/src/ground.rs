@@ -1,4 +1,4 @@
-//! What needs no allocator: hash, names, generator.
+//! What needs no allocator: hash, names, generator, shuffle sharding.
 
 use core::fmt::{self, Write};
 use core::num::NonZeroU32;
@@ -7,13 +7,15 @@ use shard_core::hash::{self, ShardHash};
 use shard_core::id::ShardId;
 use shard_core::name::Name;
 use shard_core::prng::Prng;
+use shard_core::shuffle::{Dealer, Isolation, Member, Pick, Roster, ShardSize};
 
 use crate::{Broken, check};
 
 pub fn run() -> Result<(), Broken> {
     names()?;
     hashes()?;
-    generator()
+    generator()?;
+    hands()
 }
 
 fn names() -> Result<(), Broken> {
@@ -43,6 +45,20 @@ fn generator() -> Result<(), Broken> {
     let (mut one, mut other) = (Prng::new(42), Prng::new(42));
     check((0..100).all(|_| one.next_u64() == other.next_u64()), "equal seeds give equal numbers")?;
     check((0..1_000).all(|_| one.between(3, 9) >= 3), "numbers keep their bounds")
+}
+
+fn hands() -> Result<(), Broken> {
+    // A row of shard-core/tests/data/shuffle-sharding.json, and of the table that Kubernetes publishes.
+    let dealer = Dealer::new(128, 6).map_err(|_| "128 queues and hands of 6 are legal")?;
+    check(*dealer.deal(81_985_529_216_486_895) == [111, 33, 73, 64, 85, 1], "the hand that Kubernetes deals")?;
+    let isolation = Isolation::new(64, 8).map_err(|_| "64 queues and hands of 8 are legal")?;
+    check((isolation.squished(4) - 4.886_697_053_040_446e-4).abs() < 1e-15, "isolation under four elephants")?;
+    let mut members = [1, 2, 3, 4, 5, 6].map(|id| Member::new(id, id % 3));
+    let roster = Roster::new(&mut members).map_err(|_| "ids differ")?;
+    let mut picks = [Pick::default(); 6];
+    let hand = roster.deal(42, ShardSize::Members(3), &mut picks).map_err(|_| "there is a pick per member")?;
+    let zone = |pick: &Pick| roster.members()[pick.index()].zone;
+    check(hand.len() == 3 && (0..3).all(|own| hand.iter().any(|pick| zone(pick) == own)), "one member of each zone")
 }
 
 /// A short text on the stack.

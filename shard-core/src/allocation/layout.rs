@@ -22,7 +22,7 @@ impl Seat {
     const STILL: u16 = u16::MAX;
     /// Moving, it is not known where.
     const AWAY: u16 = u16::MAX - 1;
-    const FREE: Self = Self { home: Self::NOBODY, heading: Self::STILL };
+    pub(super) const FREE: Self = Self { home: Self::NOBODY, heading: Self::STILL };
 
     #[inline]
     pub(super) fn home(&self) -> Option<NodeIx> {

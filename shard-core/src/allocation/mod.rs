@@ -3,7 +3,7 @@
 //! An [`AllocationStrategy`] sees a [`ClusterView`] and answers with a node, or proposes moves to a [`Plan`], which itself
 //! keeps the limits: a strategy cannot move what is moving, to a node that takes nothing, or more than its budget. A
 //! strategy decides nothing about safety: whoever it names, a shard is granted only when its former owner has dropped it
-//! or is known to be dead. May import the ground floor.
+//! or is known to be dead. May import the ground floor, the contract and `shuffle`, which deals hands of nodes to tenants.
 //!
 //! What every strategy promises, ours and yours (`sim::laws` checks it): the same view and request give the same answer;
 //! the order in which nodes joined does not matter; and on a view that nobody disturbs, plans come to rest: after
@@ -27,6 +27,7 @@
 //! let strategy = Roomiest.only(|view: &ClusterView<'_>, ix| view.node(ix).has_role("backend"));
 //! ```
 
+mod by_tenant;
 mod filter;
 mod hash;
 mod layout;
@@ -38,6 +39,7 @@ mod view;
 
 use alloc::boxed::Box;
 
+pub use by_tenant::ByTenant;
 pub use filter::{Filter, Only, Preferring};
 pub use hash::Hash;
 pub use layout::Layout;

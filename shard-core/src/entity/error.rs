@@ -109,7 +109,9 @@ impl fmt::Display for Reason {
             Self::Expired => f.write_str("its deadline passed before a handler took it"),
             Self::TooLarge { limit: 0, .. } => f.write_str("it is longer than the limit"),
             Self::TooLarge { bytes, limit } => write!(f, "its {bytes} bytes are more than the limit of {limit}"),
-            Self::NoSuchType => f.write_str("no node in the cluster registered this type"),
+            Self::NoSuchType => {
+                f.write_str("no node in the cluster registered this type, or with another number of shards")
+            }
             Self::UnknownMessage { tag } => write!(f, "the owner's build does not know message {tag}"),
             Self::Garbled { tag } => write!(f, "the owner's build could not read message {tag}"),
         }

@@ -37,6 +37,11 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
         }
         node.expire(now, &mut outputs);
         let (mut again, mut left) = (false, false);
+        if lock(&shared.standing).term != node.term() {
+            // Another reign, another judge: if it counts shards otherwise as well, it says so below.
+            lock(&shared.standing).refused.clear();
+            shared.each_door(|door| door.refuse(false));
+        }
         for output in outputs.drain(..) {
             if let Output::Gone(gone) = output {
                 forget_later(&shared, &runtime, gone);
@@ -125,10 +130,16 @@ fn obey(shared: &Arc<Shared>, output: Output) -> Obeyed {
         Output::Elected(term) => shared.emit(Event::ReignBegan(term)),
         Output::Deposed(term) => shared.emit(Event::ReignEnded(term)),
         Output::KindRefused { kind, cluster, node_shards } => {
+            let door = shared.door(kind);
+            if let Some(door) = &door {
+                door.refuse(true);
+                // What was accepted before is told as well.
+                door.all(Order::Refused);
+            }
             shared.stand(|standing| {
                 standing.refused.insert(kind, (node_shards, cluster));
             });
-            let entity_type = shared.door(kind).map_or_else(|| "?".to_string(), |door| door.name().to_string());
+            let entity_type = door.map_or_else(|| "?".to_string(), |door| door.name().to_string());
             shared.emit(Event::ShardCountRefused { entity_type, cluster, node: node_shards });
         }
         Output::Farewell => return Obeyed::Left,

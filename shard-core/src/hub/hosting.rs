@@ -4,7 +4,7 @@ use std::any::Any;
 use std::boxed::Box;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::time::Duration;
 
 use core::num::NonZeroU32;
@@ -190,6 +190,7 @@ impl<R: Runtime> Node<R> {
             lanes: (0..lanes)
                 .map(|lane| LaneDoor::new(((shards.get() + lanes - 1 - lane) / lanes) as usize, bounds))
                 .collect(),
+            refused: AtomicBool::new(false),
         });
         let entities = Entities::new(Arc::clone(&region) as Arc<_>);
         let references: Arc<dyn Any + Send + Sync> = Arc::new(entities.clone());

@@ -11,7 +11,7 @@ use super::clock;
 use super::deliver::deliver;
 use super::events::Event;
 use super::net::{HANDSHAKE, SILENCE};
-use super::peers::Peer;
+use super::peers::{BATCH_BYTES, Peer};
 use super::runtime::{Either, Read, Runtime, Socket, Write, race, timeout};
 use super::shared::{Shared, count, lock};
 use crate::id::NodeKey;
@@ -52,6 +52,8 @@ pub(super) async fn accept<R: Runtime>(shared: Arc<Shared>, runtime: R, listener
                 reader,
                 writer,
                 decoder: Decoder::new(End::Answerer, FrameLimits::default()),
+                holds: 0,
+                confirmed: false,
             };
             let greeted = inbound.greet().await;
             strangers.fetch_sub(1, Ordering::AcqRel);
@@ -59,6 +61,8 @@ pub(super) async fn accept<R: Runtime>(shared: Arc<Shared>, runtime: R, listener
                 Ok(guest) => {
                     let why = inbound.listen(&guest).await;
                     lock(&guest.peer.receiver).disconnected(guest.connection);
+                    inbound.shared.peers.forget_stranger(&guest.peer);
+                    inbound.held(0);
                     why
                 }
                 Err(why) => Some(why),
@@ -91,9 +95,23 @@ struct Inbound<R: Runtime> {
     reader: <R::Socket as Socket>::Reader,
     writer: <R::Socket as Socket>::Writer,
     decoder: Decoder,
+    /// Bytes of frames whose rest has not come, as counted in [`Shared::half_frames`].
+    holds: usize,
+    /// It spoke after its introduction, so it has read ours.
+    confirmed: bool,
 }
 
+/// Bytes of half frames, of all connections: a peer that sends more of them than this needs no more of our memory.
+const HALF_FRAMES: usize = 64 << 20;
+
 impl<R: Runtime> Inbound<R> {
+    /// Counts what the decoder holds; what all of them hold.
+    fn held(&mut self, bytes: usize) -> usize {
+        let before = std::mem::replace(&mut self.holds, bytes);
+        let change = bytes.wrapping_sub(before);
+        self.shared.half_frames.fetch_add(change, Ordering::Relaxed).wrapping_add(change)
+    }
+
     /// The handshake, in bounded time and memory.
     async fn greet(&mut self) -> Result<Guest, String> {
         let runtime = self.runtime.clone();
@@ -161,6 +179,9 @@ impl<R: Runtime> Inbound<R> {
                 Ok(false) => return None,
                 Err(why) => return Some(why),
             }
+            if !self.is_within_bounds() {
+                return Some("too many connections stopped in the middle of a frame".to_string());
+            }
             let ack = lock(&peer.receiver).expire(clock::now());
             match ack {
                 Some(ReceiverOrder::Ack { connection: on, upto }) if on == connection => {
@@ -180,10 +201,19 @@ impl<R: Runtime> Inbound<R> {
                 None if self.decoder.is_within_frame() => {
                     return Some("stopped in the middle of a frame".to_string());
                 }
+                None if !self.confirmed => {
+                    return Some("said nothing after its introduction".to_string());
+                }
                 None | Some(Ok(0) | Err(_)) => return None,
                 Some(Ok(read)) => self.decoder.filled(read),
             }
         }
+    }
+
+    /// Whether what is kept of frames that have not come whole, here and elsewhere, is within bounds.
+    fn is_within_bounds(&mut self) -> bool {
+        let held = self.decoder.held();
+        (held == 0 && self.holds == 0) || self.held(held) <= HALF_FRAMES || held <= BATCH_BYTES
     }
 
     /// Works off what the decoder holds. `Ok(false)`: the connection is of no use any more.
@@ -197,6 +227,8 @@ impl<R: Runtime> Inbound<R> {
                 Confirmed::Already => {}
                 Confirmed::Stale => return Ok(false),
                 Confirmed::Opened { gone, .. } => {
+                    self.confirmed = true;
+                    self.shared.peers.confirm(peer);
                     if let Some(gone) = gone {
                         // Our own link is over as well. Left to itself it would notice at its next handshake, which may
                         // never come: what the coordinator says to the new life is not for the old one's link.

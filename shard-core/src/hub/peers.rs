@@ -24,7 +24,7 @@ use crate::wire::{Control, codec, frame};
 /// The longest body of a message, with the id of its entity, or of an answer.
 pub(super) const BODY_MAX: u32 = 1 << 20;
 /// Bulk is handed to the socket in pieces of about this size, so that a control frame waits behind one at most.
-const BATCH_BYTES: usize = 64 * 1024;
+pub(super) const BATCH_BYTES: usize = 64 * 1024;
 /// Lives of one node that are remembered as over.
 const OVER_MAX: usize = 8;
 /// Node ids that this process keeps a place for, about a kilobyte each: what came from them and what is over must stay
@@ -53,6 +53,9 @@ impl Unit for Batch {
 /// One other node.
 pub(super) struct Peer {
     pub(super) id: NodeId,
+    /// This process has a reason of its own to know it: a handshake was confirmed, or it was told of. Until then it goes
+    /// with the connection that named it.
+    known: AtomicBool,
     pub(super) state: Mutex<PeerState>,
     /// What comes from it.
     pub(super) receiver: Mutex<LinkReceiver>,
@@ -129,6 +132,31 @@ impl Peers {
     }
 
     pub(super) fn of(&self, id: NodeId) -> Arc<Peer> {
+        let peer = self.named(id);
+        self.confirm(&peer);
+        peer
+    }
+
+    /// The peer is no stranger any more.
+    pub(super) fn confirm(&self, peer: &Arc<Peer>) {
+        if !peer.known.swap(true, Ordering::SeqCst) {
+            // Another connection that named it may have ended meanwhile.
+            let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
+            peers.entry(peer.id).or_insert_with(|| Arc::clone(peer));
+        }
+    }
+
+    /// A connection ended. What is kept of a stranger goes with it.
+    pub(super) fn forget_stranger(&self, peer: &Arc<Peer>) {
+        if !peer.known.load(Ordering::SeqCst) {
+            let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
+            if !peer.known.load(Ordering::SeqCst) {
+                peers.remove(&peer.id);
+            }
+        }
+    }
+
+    fn named(&self, id: NodeId) -> Arc<Peer> {
         if let Some(peer) = self.peers.read().unwrap_or_else(PoisonError::into_inner).get(&id) {
             return Arc::clone(peer);
         }
@@ -136,6 +164,7 @@ impl Peers {
         Arc::clone(peers.entry(id).or_insert_with(|| {
             Arc::new(Peer {
                 id,
+                known: AtomicBool::new(false),
                 state: Mutex::new(PeerState {
                     link: LinkSender::new(self.config.clone(), None),
                     address: None,
@@ -164,7 +193,7 @@ impl Peers {
             return Err(Refusal::TooManyNodes { known: peers.len() });
         }
         drop(peers);
-        Ok(self.of(hello.from.id))
+        Ok(self.named(hello.from.id))
     }
 
     pub(super) fn all(&self) -> Vec<Arc<Peer>> {

@@ -3,6 +3,7 @@
 use std::boxed::Box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 use std::vec::Vec;
 
@@ -26,6 +27,8 @@ pub(super) struct Region<M> {
     pub(super) shards: NonZeroU32,
     pub(super) hash: ShardHash,
     pub(super) lanes: Vec<LaneDoor<M>>,
+    /// The cluster counts the shards of this type otherwise: no id can be told where it lives.
+    pub(super) refused: AtomicBool,
 }
 
 impl<M> Region<M> {
@@ -43,12 +46,18 @@ impl<M> Region<M> {
 
 impl<M: Wire> Route<M> for Region<M> {
     fn send(&self, id: &str, message: M, deadline: Option<Instant>) -> Result<(), (M, Reason)> {
+        if self.refused.load(Ordering::Relaxed) {
+            return Err((message, Reason::NoSuchType));
+        }
         let (hash, shard) = self.place(id);
         let (lane, at) = self.lane(shard);
         lane.tell(at, TellItem { id: EntityId::from(id), hash, shard, message, deadline })
     }
 
     fn poll_ready(&self, id: &str, waker: &Waker) -> Poll<()> {
+        if self.refused.load(Ordering::Relaxed) {
+            return Poll::Ready(());
+        }
         let (_, shard) = self.place(id);
         let (lane, at) = self.lane(shard);
         if lane.has_room(at, waker) { Poll::Ready(()) } else { Poll::Pending }
@@ -124,6 +133,10 @@ impl<M: Wire> Door for Region<M> {
 
     fn is_quiet(&self) -> bool {
         self.lanes.iter().all(LaneDoor::is_quiet)
+    }
+
+    fn refuse(&self, refused: bool) {
+        self.refused.store(refused, Ordering::Relaxed);
     }
 
     fn close(&self, reason: Reason) {

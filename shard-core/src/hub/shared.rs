@@ -105,6 +105,8 @@ pub(super) trait Door: Send + Sync {
     fn all(&self, order: Order);
     /// Whether all that callers said has found its place in a lane.
     fn is_quiet(&self) -> bool;
+    /// Callers are refused for as long as the cluster's shard count differs from this node's.
+    fn refuse(&self, refused: bool);
     /// Every caller is refused from now on.
     fn close(&self, reason: Reason);
 }
@@ -147,6 +149,8 @@ pub(super) struct Shared {
     pub(super) cluster: String,
     pub(super) address: String,
     /// No handler starts at or after this; zero while there is no session. Lanes read it before every handler.
+    /// Bytes of frames that have not come whole, over all connections.
+    pub(super) half_frames: AtomicUsize,
     live_until: AtomicU64,
     pub(super) control: Mutex<ControlQueue>,
     pub(super) control_bell: Bell,
@@ -180,6 +184,7 @@ impl Shared {
             me,
             cluster,
             address,
+            half_frames: AtomicUsize::new(0),
             live_until: AtomicU64::new(0),
             control: Mutex::default(),
             control_bell: Bell::default(),

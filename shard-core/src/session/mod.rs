@@ -34,7 +34,7 @@
 //! | L2 validity from send | `Session::beat`, `Session::extend` |
 //! | L4 commands of this term only | `Session::acked` |
 //! | G1 grants only while live | `Session::acked` |
-//! | E8 own region clipped | `Session::ends_at`, `Session::reign_over` |
+//! | E8 own region clipped | `machine/end.rs` |
 //! | session barrier | `Session::lapse`, `Session::beats` |
 //! | incarnation | `Session::heard` |
 //!

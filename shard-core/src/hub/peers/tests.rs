@@ -119,3 +119,28 @@ fn strangers_claim_only_so_many_ids() {
     assert_eq!(peers.admit(&hello(ids.end)).err(), Some(Refusal::TooManyNodes { known: PEERS_MAX }));
     assert!(peers.admit(&hello(2)).is_ok(), "who is known comes back");
 }
+
+#[test]
+fn a_stranger_goes_with_its_connection_and_one_that_was_confirmed_stays() {
+    let peers = peers();
+    let hello = |id| Hello {
+        cluster: "test".to_string(),
+        protocol: PROTOCOL,
+        from: NodeKey { id: NodeId(id), incarnation: Incarnation(1) },
+        address: String::new(),
+        to: None,
+    };
+    let (first, second) = (peers.admit(&hello(7)).unwrap(), peers.admit(&hello(7)).unwrap());
+    assert!(Arc::ptr_eq(&first, &second));
+    peers.forget_stranger(&first);
+    assert_eq!(peers.all().len(), 0);
+    // The other connection goes on, and is heard.
+    peers.confirm(&second);
+    assert!(Arc::ptr_eq(&peers.of(NodeId(7)), &second));
+    peers.forget_stranger(&second);
+    assert_eq!(peers.all().len(), 1);
+    for id in 100..100 + PEERS_MAX as u64 * 2 {
+        let stranger = peers.admit(&hello(id)).expect("no place is taken for good");
+        peers.forget_stranger(&stranger);
+    }
+}

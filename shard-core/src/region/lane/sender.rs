@@ -260,6 +260,13 @@ impl<M> Lane<M> {
             for mail in mem::take(&mut self.shards[at].returned) {
                 host.undelivered(&mail.entity, mail.body, Fate::NotRun(Reason::Stopping));
             }
+        }
+        self.abandon_streams(now, host);
+    }
+
+    /// Everything that is kept for other nodes gets its last fate.
+    pub(super) fn abandon_streams(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
+        for at in 0..self.shards.len() {
             if let Some(outgoing) = &mut self.shards[at].outgoing {
                 let mut outputs = mem::take(&mut self.scratch);
                 outgoing.abandon(&mut outputs);

@@ -37,6 +37,9 @@ pub enum Order {
     },
     /// The session is over: drop everything, then say `halted`.
     Halt,
+    /// The cluster counts the shards of this type otherwise, so nothing that is kept can be told where to go: it was not
+    /// run.
+    Refused,
     /// The coordinator's word on where a shard lives.
     Home {
         /// The shard.
@@ -72,6 +75,7 @@ impl Order {
             Self::Own { shard, .. } | Self::Drain { shard, .. } | Self::Home { shard, .. } => Some(*shard),
             Self::Live { .. }
             | Self::Halt
+            | Self::Refused
             | Self::PeerGone(_)
             | Self::Link { .. }
             | Self::Member { .. }
@@ -96,6 +100,7 @@ impl<M> Lane<M> {
                 }
             }
             Order::Halt => self.halt(now, host),
+            Order::Refused => self.abandon_streams(now, host),
             Order::Home { shard, home } => self.home(now, shard, home, host),
             Order::PeerGone(node) => self.peer_gone(now, node, host),
             Order::Link { node, up } => self.link(now, node, up, host),

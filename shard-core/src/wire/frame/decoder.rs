@@ -94,6 +94,12 @@ impl Decoder {
         self.head < self.tail
     }
 
+    /// How many bytes of a frame have come whose rest has not.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.tail - self.head
+    }
+
     /// The next whole frame, if it has come.
     ///
     /// # Errors
