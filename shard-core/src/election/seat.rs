@@ -3,6 +3,8 @@
 use alloc::string::String;
 
 use crate::id::{NodeKey, Term};
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::Mark;
 use crate::machine::{Notice, Outbox, Rule};
 use crate::time::Instant;
 use crate::wire::Control;
@@ -260,5 +262,15 @@ impl Seat {
         if self.campaign.term().is_none() {
             self.campaign = Campaign::Idle { campaign_at: to };
         }
+    }
+
+    #[cfg(any(test, feature = "sim"))]
+    pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
+        self.voter.each_mark(f);
+        self.campaign.each_mark(f);
+        if let Some((term, _)) = &mut self.spent {
+            f(Mark::Spent(term));
+        }
+        self.spent.take_if(|(term, _)| *term == Term::default());
     }
 }

@@ -3,6 +3,8 @@
 use alloc::{collections::VecDeque, vec::Vec};
 
 use super::{Input, Output, SessionConfig};
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::{Mark, Sort, instants};
 use crate::{
     id::{Kind, NodeKey, ShardKey, Term, Token},
     machine::{Fixed, Machine, Notice, Outbox, Rule},
@@ -489,10 +491,35 @@ impl Session {
     /// Visits every instant of the state, so that a model checker can shift them all.
     #[cfg(any(test, feature = "sim"))]
     pub fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
-        visit(&mut self.valid_until);
-        visit(&mut self.next_beat_at);
-        visit(&mut self.ask_at);
-        visit(&mut self.hint_at);
-        self.sent.iter_mut().for_each(|sent| visit(&mut sent.good_until));
+        self.each_mark(&mut instants(visit));
+    }
+
+    /// Shows everything that a model checker may rename.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
+        let me = self.config.me;
+        if let Some(term) = &mut self.max_term {
+            f(Mark::Term(term));
+        }
+        for session in core::iter::once(&mut self.number).chain(&mut self.stopping) {
+            f(Mark::Number(me, Sort::Session, session));
+        }
+        f(Mark::Number(me, Sort::Sequence, &mut self.sequence));
+        for sent in &mut self.sent {
+            f(Mark::Number(me, Sort::Sequence, &mut sent.sequence));
+            f(Mark::Extension(&mut sent.good_until));
+        }
+        self.sent.retain(|sent| sent.good_until > Instant::ZERO);
+        self.owned.iter_mut().for_each(|owned| f(Mark::Token(&mut owned.token)));
+        f(Mark::Number(me, Sort::Command, &mut self.applied));
+        for version in [&mut self.report_version, &mut self.report_seen] {
+            f(Mark::Number(me, Sort::Report, version));
+        }
+        f(Mark::Aside(&mut self.ack_seen));
+        f(Mark::Aside(&mut self.directory));
+        f(Mark::Deadline(&mut self.valid_until));
+        f(Mark::Deadline(&mut self.next_beat_at));
+        f(Mark::Pace(&mut self.ask_at));
+        f(Mark::Pace(&mut self.hint_at));
     }
 }
