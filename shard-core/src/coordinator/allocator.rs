@@ -39,6 +39,21 @@ impl Machine for Allocator {
                     out.emit(Output::Notice(Notice::ReignEnded { term }));
                 }
             }
+            Input::Evidence { term, complete, carried } => {
+                if let Some(reign) = self.reign.as_mut().filter(|reign| reign.term == term) {
+                    reign.evidence(complete, carried);
+                }
+            }
+            Input::Confirmed { term, version } => {
+                if let Some(reign) = self.reign.as_mut().filter(|reign| reign.term == term) {
+                    reign.confirmed(now, version, out);
+                }
+            }
+            Input::Resign => {
+                if let Some(reign) = &mut self.reign {
+                    reign.resign(now);
+                }
+            }
             Input::Peers(nodes) => self.peers_are(nodes, out),
             Input::Met { node } => self.met(node, out),
             Input::Heard { from, message } => self.heard(now, from, message, out),
@@ -53,19 +68,22 @@ impl Machine for Allocator {
                 }
             }
         }
+        if let Some(reign) = &mut self.reign {
+            reign.call_the_roll(now, out);
+        }
     }
 
     fn expire(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
         if let Some(reign) = &mut self.reign {
             reign.advance(now, out);
-            reign.window_closes(now, out);
+            reign.call_the_roll(now, out);
             reign.flush(now, out);
         }
     }
 
     fn deadline(&self) -> Option<Instant> {
         let reign = self.reign.as_ref()?;
-        soonest(soonest(reign.window_deadline(), reign.flush_at), reign.expiry_deadline())
+        soonest(soonest(reign.roll_deadline(), reign.flush_at), reign.expiry_deadline())
     }
 }
 

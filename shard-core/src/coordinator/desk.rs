@@ -7,7 +7,7 @@ use crate::{
     id::{Incarnation, Kind, NodeId, ShardId, Token},
     machine::Machine,
     time::Instant,
-    wire::{Ack, Heartbeat, Home, KindReport, Owned, Report},
+    wire::{Ack, Heartbeat, Home, KindReport, List, Owned, Report},
 };
 
 pub(super) const ME: NodeKey = node(9);
@@ -85,6 +85,10 @@ impl Pen {
 
 pub(super) struct Desk {
     pub(super) allocator: Allocator,
+    /// What was published.
+    pub(super) lists: Vec<List>,
+    /// The voters confirm at once.
+    pub(super) confirm: bool,
 }
 
 impl Desk {
@@ -94,21 +98,38 @@ impl Desk {
 
     pub(super) fn with(alone: bool) -> Self {
         let config = AllocatorConfig { me: ME, timing: Timing::lan(), rules: Rules::all(), alone };
-        let mut desk = Self { allocator: Allocator::new(config) };
+        let mut desk = Self { allocator: Allocator::new(config), lists: vec![], confirm: true };
         desk.tell(0, Input::Elected { term: TERM });
+        desk.tell(0, Input::Evidence { term: TERM, complete: false, carried: vec![] });
         desk
     }
 
     pub(super) fn tell(&mut self, millis: u64, input: Input) -> Vec<Output> {
         let mut out = Vec::new();
         self.allocator.handle(at(millis), input, &mut out);
-        out
+        self.voters(millis, out)
     }
 
     pub(super) fn expire(&mut self, millis: u64) -> Vec<Output> {
         let mut out = Vec::new();
         self.allocator.expire(at(millis), &mut out);
-        out
+        self.voters(millis, out)
+    }
+
+    /// Voters that store every list at once.
+    fn voters(&mut self, millis: u64, out: Vec<Output>) -> Vec<Output> {
+        let mut rest = Vec::new();
+        for output in out {
+            if let Output::Publish(list) = output {
+                self.lists.push(list.clone());
+                if self.confirm {
+                    rest.extend(self.tell(millis, Input::Confirmed { term: list.term, version: list.version }));
+                }
+            } else {
+                rest.push(output);
+            }
+        }
+        rest
     }
 
     pub(super) fn hear(&mut self, millis: u64, from: NodeKey, message: Control) -> Vec<Output> {

@@ -26,6 +26,10 @@ const COMMANDS_PER_ACK: usize = 1_024;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Member {
     pub(super) session: u64,
+    /// Its place among the sessions of the reign, in the order of their beginning.
+    pub(super) born: u64,
+    /// Heartbeats since a younger process of the same node id registered.
+    pub(super) outlived: u8,
     /// The last heartbeat processed.
     pub(super) sequence: u64,
     /// The last command that the node obeyed. `commands` holds the ones after it.
@@ -50,13 +54,17 @@ pub(super) struct Member {
     pub(super) holds: BTreeSet<ShardKey>,
     /// New commands wait for the next flush.
     pub(super) urgent: bool,
+    /// Its last heartbeat is not acknowledged, because the voters do not know it yet (E5); the directory it holds.
+    pub(super) waiting: Option<u64>,
 }
 
 impl Member {
     /// A node that registers; it must show until `ack_due` that acks reach it.
-    pub(super) fn new(beat: &Heartbeat, ack_due: Instant) -> Self {
+    pub(super) fn new(beat: &Heartbeat, ack_due: Instant, born: u64) -> Self {
         Self {
             session: beat.session,
+            born,
+            outlived: 0,
             sequence: beat.sequence,
             // The node's numbering goes on from what it applied, so that no older command can fit.
             applied: beat.applied,
@@ -72,6 +80,7 @@ impl Member {
             owned: Vec::new(),
             holds: BTreeSet::new(),
             urgent: false,
+            waiting: None,
         }
     }
 
@@ -129,7 +138,7 @@ impl Member {
 
     /// The answer to the last heartbeat, with every command that stands. Sent again without a new heartbeat it carries
     /// commands but extends nothing.
-    pub(super) fn ack(&self, term: Term, directory: Option<Directory>) -> Ack {
+    pub(super) fn ack(&self, term: Term, open: bool, directory: Option<Directory>) -> Ack {
         Ack {
             term,
             session: self.session,
@@ -138,6 +147,7 @@ impl Member {
             commands: self.commands.iter().take(COMMANDS_PER_ACK).copied().collect(),
             report_seen: self.report_version,
             directory,
+            open,
             farewell: false,
         }
     }
@@ -154,6 +164,8 @@ impl Member {
         }
         f(Mark::Deadline(&mut self.expire_at));
         f(Mark::Aside(&mut self.ack_seen));
+        f(Mark::Aside(&mut self.born));
+        self.waiting.iter_mut().for_each(|held| f(Mark::Aside(held)));
         f(Mark::Pace(&mut self.ack_due));
         f(Mark::Number(node, Sort::Report, &mut self.report_version));
         self.owned.iter_mut().for_each(|owned| f(Mark::Token(&mut owned.token)));
@@ -170,6 +182,7 @@ pub(super) fn farewell_ack(term: Term, beat: &Heartbeat) -> Ack {
         commands: Vec::new(),
         report_seen: beat.report_version,
         directory: None,
+        open: false,
         farewell: true,
     }
 }

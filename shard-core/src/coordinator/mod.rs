@@ -18,7 +18,8 @@
 //!     +---------------------+--------- absent from a report that applied every command ---------+
 //!     +---------------------+--------- the owner's session expired, or a later one came --------+
 //! ```
-//! A first report inside the window W after the election enters its shards as Held (adoption).
+//! A first report in the quarantine enters its shards as Held (adoption). The quarantine ends W after the election, or as
+//! soon as everyone has registered whom the voters' lists name (early exit, `roll.rs`).
 //!
 //! # What it promises
 //! - The table is a superset of the truth: a live owner is always in it, under its own name.
@@ -36,6 +37,9 @@
 //! | applied before free | `Reign::judge` |
 //! | W from the heartbeat processed | `Reign::renew` |
 //! | quarantine | `Reign::may_allocate` |
+//! | early exit: E3, E4, E6, E7 | `roll.rs` |
+//! | E5 ack after confirm | `Reign::acknowledge`, `Reign::confirmed` |
+//! | resignation 2.1 | `Reign::resign`, `Roll::list` |
 //! | leaving, farewell | `Reign::send_off`, `Reign::farewell` |
 //!
 //! May import: wire, allocation, session (tests only), machine, ground.
@@ -43,8 +47,11 @@
 mod allocator;
 #[cfg(test)]
 mod desk;
+#[cfg(test)]
+mod early;
 mod member;
 mod reign;
+mod roll;
 #[cfg(test)]
 mod scripts;
 #[cfg(test)]
@@ -65,7 +72,7 @@ use crate::{
     id::{NodeKey, ShardKey, Term},
     machine::{Notice, Rules, Timing},
     time::Duration,
-    wire::Control,
+    wire::{Control, List},
 };
 
 /// What an allocator is built from.
@@ -90,6 +97,25 @@ pub enum Input {
         /// Its name.
         term: Term,
     },
+    /// What the voters' lists say of former reigns: once per reign, soon after `Elected` (E3).
+    Evidence {
+        /// The reign.
+        term: Term,
+        /// Nobody but those named can have a live session.
+        complete: bool,
+        /// Processes that may have one.
+        carried: Vec<NodeKey>,
+    },
+    /// The voters hold this version of the list, or a newer one: whoever stands in it may be acknowledged (E5).
+    Confirmed {
+        /// The reign.
+        term: Term,
+        /// The version.
+        version: u32,
+    },
+    /// Give up the reign in good order: this node's own process is listed, then [`Output::Resigned`] (2.1). Ignored before
+    /// the evidence is there.
+    Resign,
     /// A reign of this node ended: everything is forgotten.
     Lost {
         /// Its name.
@@ -134,6 +160,13 @@ pub enum Output {
         to: NodeKey,
         /// What.
         message: Control,
+    },
+    /// The list has changed: have the voters store it, and answer with [`Input::Confirmed`] (E4).
+    Publish(List),
+    /// The list that names this node's own process is confirmed: the reign may end, its region lives on.
+    Resigned {
+        /// The reign.
+        term: Term,
     },
     /// A shard needs a place and may be placed. Said again for every lookup that finds it without one, and for all of them
     /// when the window closes.

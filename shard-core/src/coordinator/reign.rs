@@ -8,12 +8,13 @@ use alloc::{
 use super::{
     AllocatorConfig, Ending, Output,
     member::{Member, farewell_ack},
+    roll::Roll,
     table::Table,
 };
 #[cfg(any(test, feature = "sim"))]
 use crate::machine::{Mark, Sort};
 use crate::{
-    id::{Kind, NodeKey, ShardKey, Term},
+    id::{Kind, NodeId, NodeKey, ShardKey, Term},
     machine::{Fixed, Notice, Outbox, Rule},
     time::{Duration, Instant},
     wire::{Control, Directory, DirectoryEntry, Heartbeat, Owned},
@@ -34,20 +35,22 @@ const FOR_EVER: u64 = u64::MAX;
 pub(super) struct Reign {
     pub(super) config: Fixed<AllocatorConfig>,
     pub(super) term: Term,
-    /// W after the election: what lived under former reigns is adopted or dead by then (L3).
-    window_until: Instant,
-    /// The quarantine is over.
-    opened: bool,
+    /// Who may have a live session, and whether the quarantine is over.
+    roll: Roll,
     /// A counter not below ours is known: nothing is granted any more, a new term will come.
     outdone: bool,
     pub(super) members: BTreeMap<NodeKey, Member>,
     /// When each member's session ends, soonest first: a thousand nodes must not be walked for every heartbeat.
     expiries: BTreeSet<(Instant, NodeKey)>,
+    /// Node ids under which two processes live, and the one that had it first.
+    clashes: BTreeMap<NodeId, NodeKey>,
     /// The last session that ended, of nodes that have none now.
     dead: BTreeMap<NodeKey, u64>,
     /// The shard counts in force: the first registration of the reign decides.
     pub(super) kinds: BTreeMap<Kind, u32>,
     pub(super) table: Table,
+    /// Sessions begun in this reign.
+    births: u64,
     directory_version: u64,
     gone: VecDeque<NodeKey>,
     /// New commands wait for the next `expire`.
@@ -70,16 +73,17 @@ impl Reign {
     pub(super) fn new(now: Instant, term: Term, config: Fixed<AllocatorConfig>) -> Self {
         let opened = config.alone || !config.rules.on(Rule::Quarantine);
         Self {
-            window_until: now + wait(&config),
+            roll: Roll::new(config.me, now + wait(&config), opened),
             config,
             term,
-            opened,
             outdone: false,
             members: BTreeMap::new(),
             expiries: BTreeSet::new(),
+            clashes: BTreeMap::new(),
             dead: BTreeMap::new(),
             kinds: BTreeMap::new(),
             table: Table::default(),
+            births: 0,
             directory_version: 1,
             gone: VecDeque::new(),
             flush_at: None,
@@ -97,6 +101,10 @@ impl Reign {
         if self.left(from, &beat) {
             return self.send(from, Control::Ack(farewell_ack(self.term, &beat)), out);
         }
+        if self.clashes.get(&from.id).is_some_and(|older| *older != from) {
+            // Its session is not renewed, and not ended either: what it owns may live until W.
+            return self.refuse(from, beat.session, out);
+        }
         match self.counts(from, &beat) {
             Standing::Over => return self.refuse(from, beat.session, out),
             Standing::Stale => return out.emit(Output::Notice(Notice::Repeated { from })),
@@ -106,11 +114,14 @@ impl Reign {
                     out.emit(Output::Notice(Notice::ConflictingClaim { from, key }));
                     return self.refuse(from, beat.session, out);
                 }
+                self.look_for_clash(from, out);
             }
             Standing::First => {
                 if !self.admit(now, from, &beat, out) {
                     return;
                 }
+                self.renew(now, from, beat, out);
+                return self.roll.registers(from);
             }
         }
         self.renew(now, from, beat, out);
@@ -133,6 +144,21 @@ impl Reign {
             Standing::Stale
         } else {
             Standing::Next
+        }
+    }
+
+    /// A process that goes on although a younger one of the same node id has registered: after a restart its last frames
+    /// may come late, but not three in a row.
+    fn look_for_clash(&mut self, from: NodeKey, out: &mut (impl Outbox<Output> + ?Sized)) {
+        const SURE: u8 = 3;
+        let Some(born) = self.members.get(&from).map(|member| member.born) else { return };
+        let mut lives = self.members.range(every_life(from));
+        let younger = lives.find(|(_, member)| member.born > born).map(|(node, _)| *node);
+        let (Some(younger), Some(member)) = (younger, self.members.get_mut(&from)) else { return };
+        member.outlived = member.outlived.saturating_add(1);
+        if member.outlived == SURE {
+            self.clashes.insert(from.id, from);
+            out.emit(Output::Notice(Notice::NodeIdClash { older: from, younger }));
         }
     }
 
@@ -161,7 +187,8 @@ impl Reign {
             self.end(now, from, Ending::Lapsed, out);
         }
         // Adoption window: what is not reported by its end may be granted, so nobody may claim it later.
-        let late = !report.owned.is_empty() && now >= self.window_until && self.config.rules.on(Rule::AdoptionWindow);
+        let open = self.roll.is_open(now) && !self.config.alone;
+        let late = !report.owned.is_empty() && open && self.config.rules.on(Rule::AdoptionWindow);
         let conflict = self.conflict(from, beat);
         if late || conflict.is_some() {
             if let Some(key) = conflict.filter(|_| !late) {
@@ -177,7 +204,8 @@ impl Reign {
         // A node that lapsed under this reign may hear nothing of us: it is given nothing until an ack of ours arrives.
         let lapsed = replaced || self.dead.remove(&from).is_some();
         let ack_due = if lapsed { now } else { now + self.patience() };
-        self.members.insert(from, Member::new(beat, ack_due));
+        self.births += 1;
+        self.members.insert(from, Member::new(beat, ack_due, self.births));
         self.directory_version += 1;
         self.replaces_older(from, out);
         if !replaced {
@@ -216,14 +244,21 @@ impl Reign {
         if self.farewell(now, from, version, out) {
             return;
         }
-        self.acknowledge(from, directory, out);
+        self.acknowledge(now, from, directory, out);
     }
 
-    fn acknowledge(&mut self, to: NodeKey, held: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
-        let directory = (held < self.directory_version).then(|| self.directory());
+    /// Answers the last heartbeat; if the voters do not know the session yet, as soon as they do (E5).
+    fn acknowledge(&mut self, now: Instant, to: NodeKey, held: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let safe = self.roll.may_acknowledge(to, self.config.rules);
+        let open = self.roll.is_open(now);
+        let directory = (safe && held < self.directory_version).then(|| self.directory());
         let Some(member) = self.members.get_mut(&to) else { return };
+        member.waiting = (!safe).then_some(held);
+        if !safe {
+            return;
+        }
         member.urgent = false;
-        out.emit(Output::Send { to, message: Control::Ack(member.ack(self.term, directory)) });
+        out.emit(Output::Send { to, message: Control::Ack(member.ack(self.term, open, directory)) });
         for kind in &member.kinds {
             let cluster = self.kinds.get(&kind.kind).copied().unwrap_or(kind.shards);
             if cluster != kind.shards {
@@ -303,7 +338,7 @@ impl Reign {
         if !member.leaving || !member.settled || !empty {
             return false;
         }
-        let ack = member.ack(self.term, None);
+        let ack = member.ack(self.term, false, None);
         self.end(now, from, Ending::Dropped, out);
         self.bury_for_ever(from, out);
         out.emit(Output::Gone { node: from });
@@ -325,7 +360,7 @@ impl Reign {
             let session = self.members.get(&node).map_or(0, |member| member.session);
             self.end(now, node, Ending::Expired, out);
             let same_id = self.members.range(every_life(node)).next().is_some();
-            if same_id {
+            if same_id && !self.clashes.contains_key(&node.id) {
                 self.bury_for_ever(node, out);
             } else {
                 self.bury(node, session, out);
@@ -345,6 +380,10 @@ impl Reign {
         let Some(member) = self.members.remove(&node) else { return };
         self.expiries.remove(&(member.expire_at, node));
         self.directory_version += 1;
+        self.roll.ended();
+        if self.clashes.get(&node.id) == Some(&node) {
+            self.clashes.remove(&node.id);
+        }
         for key in member.holds {
             self.free(now, key, how, out);
         }
@@ -395,22 +434,60 @@ impl Reign {
         }
     }
 
-    /// The quarantine: before W is over, a shard that nobody reported may still be live under a former reign (L3).
+    /// The quarantine: before it is over, a shard that nobody reported may still be live under a former reign (L3). Nor
+    /// does a reign on its way out place anything.
     pub(super) fn may_allocate(&self, now: Instant) -> bool {
-        !self.outdone && (self.opened || now >= self.window_until)
+        !self.outdone && !self.roll.is_resigning() && self.roll.is_open(now)
     }
 
-    pub(super) fn window_closes(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
-        if !self.opened && now >= self.window_until {
-            self.opened = true;
-            for key in self.table.homeless() {
-                out.emit(Output::Wanted { key, asker: self.table.first_asker(key) });
-            }
+    /// The voters' lists have been read.
+    pub(super) fn evidence(&mut self, complete: bool, carried: Vec<NodeKey>) {
+        self.roll.decided(complete, carried);
+    }
+
+    /// The voters hold a version of the list: whoever stands in it may be acknowledged.
+    pub(super) fn confirmed(&mut self, now: Instant, version: u32, out: &mut (impl Outbox<Output> + ?Sized)) {
+        self.roll.confirmed(version);
+        let waiting = self.members.iter().filter_map(|(node, member)| Some((*node, member.waiting?)));
+        for (node, held) in waiting.collect::<Vec<_>>() {
+            self.acknowledge(now, node, held, out);
         }
     }
 
-    pub(super) fn window_deadline(&self) -> Option<Instant> {
-        (!self.opened).then_some(self.window_until)
+    /// Begins to give the reign up in good order.
+    pub(super) fn resign(&mut self, now: Instant) {
+        self.roll.resign(now + self.config.timing.reign);
+    }
+
+    pub(super) fn is_resigning(&self) -> bool {
+        self.roll.is_resigning()
+    }
+
+    /// What follows from all that was heard: the quarantine may be over, the list may have changed, a resignation may have
+    /// come to its end. Last in every verb.
+    pub(super) fn call_the_roll(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let rules = self.config.rules;
+        if self.roll.opens(now, rules) {
+            for key in self.table.homeless() {
+                out.emit(Output::Wanted { key, asker: self.table.first_asker(key) });
+            }
+            // A coordinator that left its reign to this one waits for the word.
+            self.members.values_mut().for_each(|member| member.urgent = true);
+            self.flush_at = Some(now);
+        }
+        if self.roll.resigns_in_vain(now) {
+            out.emit(Output::Notice(Notice::ResignationFailed { term: self.term }));
+        }
+        if let Some(list) = self.roll.list(self.term, self.members.keys().copied(), rules) {
+            out.emit(Output::Publish(list));
+        }
+        if self.roll.has_resigned(rules) {
+            out.emit(Output::Resigned { term: self.term });
+        }
+    }
+
+    pub(super) fn roll_deadline(&self) -> Option<Instant> {
+        self.roll.deadline()
     }
 
     pub(super) fn expiry_deadline(&self) -> Option<Instant> {
@@ -427,9 +504,11 @@ impl Reign {
             return;
         }
         self.flush_at = None;
+        let open = self.roll.is_open(now);
         for (to, member) in &mut self.members {
-            if core::mem::take(&mut member.urgent) {
-                out.emit(Output::Send { to: *to, message: Control::Ack(member.ack(self.term, None)) });
+            if member.urgent && self.roll.may_acknowledge(*to, self.config.rules) {
+                member.urgent = false;
+                out.emit(Output::Send { to: *to, message: Control::Ack(member.ack(self.term, open, None)) });
             }
         }
     }
@@ -450,9 +529,10 @@ impl Reign {
     #[cfg(any(test, feature = "sim"))]
     pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
         self.table.each_mark(self.term, f);
+        self.roll.each_mark(self.term, f);
         f(Mark::Term(&mut self.term));
-        f(Mark::Deadline(&mut self.window_until));
         f(Mark::Aside(&mut self.directory_version));
+        f(Mark::Aside(&mut self.births));
         self.flush_at.iter_mut().for_each(|at| f(Mark::Deadline(at)));
         self.members.iter_mut().for_each(|(node, member)| member.each_mark(*node, f));
         self.expiries = self.members.iter().map(|(node, member)| (member.expire_at, *node)).collect();

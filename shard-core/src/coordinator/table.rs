@@ -173,6 +173,9 @@ impl Reign {
 
     /// The edge to Draining.
     pub(super) fn drain(&mut self, now: Instant, key: ShardKey, within: Duration) {
+        if self.is_resigning() {
+            return;
+        }
         let Some(entry) = self.table.entries.get_mut(&key) else { return };
         if matches!(entry.stage, Stage::Draining { .. }) {
             return;

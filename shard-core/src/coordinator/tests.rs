@@ -17,7 +17,7 @@ use crate::{
 #[test]
 fn a_reign_announces_itself_to_all_nodes_known_and_later_to_each_one_met() {
     let config = AllocatorConfig { me: ME, timing: Timing::lan(), rules: Rules::all(), alone: false };
-    let mut desk = Desk { allocator: Allocator::new(config) };
+    let mut desk = Desk { allocator: Allocator::new(config), lists: vec![], confirm: true };
     assert_eq!(desk.tell(0, Input::Peers(vec![B, A])), []);
     assert_eq!(desk.tell(0, Input::Elected { term: TERM }), [announce(ME), announce(A), announce(B)]);
     assert_eq!(desk.tell(1, Input::Met { node: node(5) }), [announce(node(5))]);
@@ -46,7 +46,9 @@ fn nothing_is_granted_before_the_window_closes_and_then_all_that_was_asked_for_i
     desk.beat(2_500, &mut a);
     assert_eq!(desk.allocator.deadline(), Some(at(OPEN)));
     assert_eq!(desk.expire(OPEN - 1), []);
-    assert_eq!(desk.expire(OPEN), [Output::Wanted { key: shard(4), asker: Some(B) }]);
+    let out = desk.expire(OPEN);
+    assert_eq!(out[0], Output::Wanted { key: shard(4), asker: Some(B) });
+    assert!(ack_of(&out).open, "and the nodes are told that the wait is over");
     let place = desk.allocate(OPEN, 4, A).expect("now it may be placed");
     assert_eq!((place.token, place.stage), (token(1), Stage::Granting));
 }
@@ -330,6 +332,7 @@ fn the_directory_goes_to_those_who_hold_an_older_one() {
 #[test]
 fn when_too_many_sessions_ended_a_new_term_is_asked_for_once() {
     let mut desk = Desk::elected();
+    desk.confirm = false;
     for id in 0..65_537 {
         desk.beat(0, &mut Pen::new(node(100 + id)));
     }
@@ -364,7 +367,10 @@ fn an_early_expire_changes_nothing_and_a_shifted_reign_behaves_the_same() {
     shifted.each_instant(&mut |instant| *instant = *instant + day);
     let mut out = Vec::new();
     shifted.expire(at(OPEN + 3_061) + day, &mut out);
-    assert_eq!(out, desk.expire(OPEN + 3_061));
+    desk.confirm = false;
+    let mut expected = desk.expire(OPEN + 3_061);
+    expected.push(Output::Publish(desk.lists.pop().expect("the sessions are over")));
+    assert_eq!(out, expected);
 }
 
 #[test]
@@ -377,4 +383,30 @@ fn a_leaving_node_with_mail_under_way_is_kept_until_it_is_settled() {
     a.beat.settled = true;
     let out = desk.beat(OPEN + 2, &mut a);
     assert!(ack_of(&out).farewell);
+}
+
+#[test]
+fn two_processes_under_one_node_id_are_told_apart_from_a_restart_and_the_younger_is_refused() {
+    let (mut desk, mut old, _) = open();
+    let young_key = NodeKey { incarnation: Incarnation(8), ..A };
+    let mut young = Pen::new(young_key);
+    desk.beat(OPEN + 1, &mut young);
+    let clash = Output::Notice(Notice::NodeIdClash { older: A, younger: young_key });
+    for millis in [2, 3] {
+        assert!(!desk.beat(OPEN + millis, &mut old).contains(&clash), "frames of a dead process may be late");
+    }
+    assert!(desk.beat(OPEN + 4, &mut old).contains(&clash));
+    assert_eq!(desk.beat(OPEN + 5, &mut young), [dead(young_key, 1)]);
+    assert_eq!(
+        desk.allocator.nodes(at(OPEN + 5)).count(),
+        3,
+        "what it owns may live until W, so it is kept until then"
+    );
+    desk.beat(OPEN + 3_000, &mut old);
+    desk.expire(OPEN + 3_070);
+    assert_eq!(desk.beat(OPEN + 3_071, &mut young), [dead(young_key, 1)]);
+    // The older one goes: the younger may come.
+    desk.expire(OPEN + 9_000);
+    young.beat.session = 2;
+    assert_eq!(ack_of(&desk.beat(OPEN + 9_001, &mut young)).session, 2);
 }

@@ -9,7 +9,7 @@ use crate::{
     machine::{Machine, Notice, Rules, Timing},
     session::{self, Session, SessionConfig},
     time::{Duration, Instant},
-    wire::{Control, KindReport},
+    wire::{Control, KindReport, List},
 };
 
 pub(super) const KIND: Kind = Kind(7);
@@ -151,6 +151,7 @@ impl World {
         self.reigning = Some(seat);
         let term = Term { counter: self.counter, node: self.seats[seat].key };
         self.tell(seat, Input::Elected { term });
+        self.tell(seat, Input::Evidence { term, complete: false, carried: vec![] });
     }
 
     pub(super) fn depose(&mut self) {
@@ -179,6 +180,8 @@ impl World {
         for output in out {
             match output {
                 Output::Send { to, message } => self.mail.push(Mail { from: self.seats[seat].key, to, message }),
+                // Voters that store every list at once.
+                Output::Publish(List { term, version, .. }) => self.tell(seat, Input::Confirmed { term, version }),
                 Output::Wanted { key, .. } => self.wanted.push(key),
                 Output::LearnedCounter(counter) => self.learned = Some(counter),
                 Output::Notice(Notice::ConflictingClaim { .. }) => self.conflicts += 1,

@@ -10,7 +10,7 @@ use crate::machine::Rule;
 use crate::machine::{Mark, Sort};
 use crate::time::Instant;
 
-use super::ElectionConfig;
+use super::{ElectionConfig, Lists};
 
 /// Where this node's own candidacy stands.
 ///
@@ -43,6 +43,8 @@ pub enum Campaign {
         term: Term,
         /// Its only round.
         rounds: Rounds,
+        /// What the votes said of former reigns' sessions.
+        lists: Lists,
         /// When it gives up (T_cand).
         give_up_at: Instant,
     },
@@ -52,6 +54,8 @@ pub enum Campaign {
         term: Term,
         /// Rounds under way.
         rounds: Rounds,
+        /// What the voters hold for it.
+        lists: Lists,
         /// When the next round is sent.
         renew_at: Instant,
         /// When the reign is over unless a round is won before.
@@ -74,10 +78,10 @@ impl Campaign {
             Self::Idle { campaign_at: at } | Self::Asked { again_at: at } | Self::Candidate { give_up_at: at, .. } => {
                 *at
             }
-            Self::Reigning { renew_at, valid_until, .. } if config.on(Rule::ContiguousReign) => {
-                *renew_at.min(valid_until)
+            Self::Reigning { renew_at, valid_until, lists, .. } => {
+                let round = lists.deadline().unwrap_or(*renew_at).min(*renew_at);
+                if config.on(Rule::ContiguousReign) { round.min(*valid_until) } else { round }
             }
-            Self::Reigning { renew_at, .. } => *renew_at,
         }
     }
 
@@ -86,13 +90,15 @@ impl Campaign {
     pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
         match self {
             Self::Idle { campaign_at: at } | Self::Asked { again_at: at } => f(Mark::Pace(at)),
-            Self::Candidate { term, rounds, give_up_at } => {
+            Self::Candidate { term, rounds, lists, give_up_at } => {
                 rounds.each_mark(term.node, f);
+                lists.each_mark(f);
                 f(Mark::Term(term));
                 f(Mark::Deadline(give_up_at));
             }
-            Self::Reigning { term, rounds, renew_at, valid_until } => {
+            Self::Reigning { term, rounds, lists, renew_at, valid_until } => {
                 rounds.each_mark(term.node, f);
+                lists.each_mark(f);
                 f(Mark::Term(term));
                 f(Mark::Deadline(renew_at));
                 f(Mark::Deadline(valid_until));

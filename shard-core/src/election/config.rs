@@ -170,6 +170,12 @@ impl ElectionConfig {
         free_at + PAUSE + self.stagger() + self.jitter(now)
     }
 
+    /// When a voter campaigns that a coordinator freed by resigning: no late renewal has to be waited for.
+    pub(super) fn after_resignation(&self, now: Instant) -> Instant {
+        let rank = u32::try_from(self.rank(self.me.id).unwrap_or(0)).unwrap_or(0);
+        now + Duration::from_millis(1) + self.timing.stagger / 4 * rank
+    }
+
     fn stagger(&self) -> Duration {
         let rank = self.rank(self.me.id).unwrap_or(self.voters.len());
         self.timing.stagger * u32::try_from(rank).unwrap_or(u32::MAX)

@@ -14,13 +14,15 @@
 //!   (L1, L2, L3).
 //!
 //! # Parts
-//! [`Voter`] decides about one vote; [`Campaign`] is this node's own candidacy; [`Election`] joins them and is the machine. It
+//! [`Voter`] decides about one vote; [`Campaign`] is this node's own candidacy; [`Lists`] is what the voters keep for it,
+//! so that a successor knows whom to wait for (early exit, E1-E5); [`Election`] joins them and is the machine. It
 //! costs 2 (v - 1) / R messages per second in the whole cluster, and nothing on nodes that neither vote nor reign.
 //!
 //! May import: wire, machine and the ground floor.
 
 mod campaign;
 mod config;
+mod lists;
 mod seat;
 mod voter;
 
@@ -29,14 +31,17 @@ mod tests;
 
 pub use campaign::{Campaign, Rounds};
 pub use config::{ElectionConfig, ElectionConfigError};
+pub use lists::{Evidence, Lists};
 pub use voter::{Answer, Voter};
+
+use alloc::vec::Vec;
 
 use crate::id::{NodeId, NodeKey, Term};
 use crate::machine::{Fixed, Machine, Notice, Outbox, Rule};
 #[cfg(any(test, feature = "sim"))]
 use crate::machine::{Mark, instants};
 use crate::time::Instant;
-use crate::wire::Control;
+use crate::wire::{Control, List};
 use seat::Seat;
 
 /// No honest counter comes near: wall time in milliseconds passes it in a hundred million years. A frame that names a
@@ -74,13 +79,27 @@ pub enum ElectionInput {
     LearnedCounter(u64),
     /// Give up the reign or candidacy, and don't campaign again for three leases.
     StepDown,
+    /// Whom this reign may acknowledge, in a newer version: to be stored by the voters. Ignored before
+    /// [`ElectionOutput::Evidence`] and under another term.
+    Publish(List),
+    /// Give up this reign in good order: its own node is confirmed to be in the list.
+    Resign {
+        /// The reign.
+        term: Term,
+    },
+    /// The answer to [`ElectionOutput::Lost`]: what the reign kept alive on this node has stopped, so the voters may lend it
+    /// to others at once. Without it they wait until the lease runs out.
+    Stopped {
+        /// The reign.
+        term: Term,
+    },
 }
 
-/// What an [`Election`] orders. Emitted in the order in which it must happen: `Lost` before the `Release` frames of its term.
+/// What an [`Election`] orders. Emitted in the order in which it must happen: `Elected` before `Evidence` before
+/// `Confirmed`, `Lost` before the `Release` frames of its term.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum ElectionOutput {
-    /// Send this frame. It may be lost. A [`Control::Release`] with `reigned` goes out only when what the reign kept alive on
-    /// this node has stopped; dropping it instead costs time only.
+    /// Send this frame. It may be lost.
     Send {
         /// To whom.
         to: NodeId,
@@ -94,10 +113,29 @@ pub enum ElectionOutput {
         /// The reign.
         term: Term,
     },
-    /// The reign is over: forget everything that was decided under it.
+    /// What is known of the sessions of former reigns: once per reign, T_evid after its beginning at the latest (E3).
+    Evidence {
+        /// The reign.
+        term: Term,
+        /// Nobody else can have a live session.
+        complete: bool,
+        /// The processes that may have one, sorted.
+        carried: Vec<NodeKey>,
+    },
+    /// A majority of the voters has stored this version of the list, or a newer one (E5).
+    Confirmed {
+        /// The reign.
+        term: Term,
+        /// The version.
+        version: u32,
+    },
+    /// The reign is over: forget everything that was decided under it. Unless it resigned, stop what it kept alive on this
+    /// node (E8) and answer with [`ElectionInput::Stopped`].
     Lost {
         /// The reign.
         term: Term,
+        /// It ended by [`ElectionInput::Resign`]: what lives on this node is listed and lives on.
+        resigned: bool,
     },
     /// For the operator.
     Notice(Notice),
@@ -177,6 +215,12 @@ impl Election {
         honest
     }
 
+    fn on_seat(&mut self, act: impl FnOnce(&mut Seat, &ElectionConfig)) {
+        if let Some(seat) = &mut self.seat {
+            act(seat, &self.config);
+        }
+    }
+
     fn started(&mut self, now: Instant, wall: u64, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
         let Some(seat) = &mut self.seat else { return };
         // A vote given since the question was asked has put the campaign off.
@@ -209,9 +253,11 @@ impl Election {
             Control::LeaseRefused { .. } if config.rank(from.id).is_none() => {
                 out.emit(ElectionOutput::Notice(Notice::NotYours { from }));
             }
-            Control::LeaseRequest { term, round } => seat.requested(now, from, term, round, config, out),
-            Control::Release { term, reigned } => seat.released(now, term, reigned, config),
-            Control::LeaseGranted { term, round } => seat.granted(now, from, term, round, config, out),
+            Control::LeaseRequest { term, round, list } => seat.requested(now, from, term, (round, list), config, out),
+            Control::Release { term, exit } => seat.released(now, term, exit, config),
+            Control::LeaseGranted { term, round, stored } => {
+                seat.granted(now, from, term, (round, stored), config, out);
+            }
             Control::LeaseRefused { term, promised } => seat.refused(now, term, promised, config, out),
             Control::Nack { max_term } => seat.nacked(now, max_term, config, out),
             Control::WhoReigns => seat.who_reigns(now, from, out),
@@ -253,11 +299,10 @@ impl Machine for Election {
                     seat.outrun(now, counter, &self.config, out);
                 }
             }
-            ElectionInput::StepDown => {
-                if let Some(seat) = &mut self.seat {
-                    seat.step_down(now, &self.config, out);
-                }
-            }
+            ElectionInput::StepDown => self.on_seat(|seat, config| seat.step_down(now, config, out)),
+            ElectionInput::Publish(list) => self.on_seat(|seat, config| seat.publish(now, list, config, out)),
+            ElectionInput::Resign { term } => self.on_seat(|seat, config| seat.resign(now, term, config, out)),
+            ElectionInput::Stopped { term } => self.on_seat(|seat, config| seat.stopped(now, term, config, out)),
         }
     }
 

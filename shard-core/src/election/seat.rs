@@ -1,30 +1,44 @@
 //! One voter's node: its vote and its own candidacy, joined. Its own frames never leave; they are delivered on the spot.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use crate::id::{NodeKey, Term};
 #[cfg(any(test, feature = "sim"))]
 use crate::machine::Mark;
 use crate::machine::{Notice, Outbox, Rule};
 use crate::time::Instant;
-use crate::wire::Control;
+use crate::wire::{Control, Exit, List};
 
 use super::campaign::Rounds;
 use super::voter::Answer;
-use super::{Campaign, ElectionConfig, ElectionOutput, Voter};
+use super::{Campaign, ElectionConfig, ElectionOutput, Evidence, Lists, Voter};
 
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Seat {
     pub(super) voter: Voter,
     pub(super) campaign: Campaign,
-    /// The last term given up, and whether it reigned: what a voter is told whose vote for it comes too late.
-    spent: Option<(Term, bool)>,
+    /// The last term given up, and how: what a voter is told whose vote for it comes too late.
+    spent: Option<(Term, Exit)>,
+    /// A reign that is over, but whose Release waits until what it kept alive on this node has stopped (E8).
+    owed: Option<(Term, Next)>,
+}
+
+/// When this node campaigns again after it gave something up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+enum Next {
+    /// When its vote is free, in the order of ranks.
+    InTurn,
+    /// As soon as it may.
+    AtOnce,
+    /// Not for three leases: the others first.
+    Rest,
 }
 
 impl Seat {
     pub(super) fn new(now: Instant, config: &ElectionConfig) -> Self {
         let campaign = Campaign::Idle { campaign_at: config.first_campaign(now) };
-        Self { voter: Voter::new(now + config.silence()), campaign, spent: None }
+        Self { voter: Voter::new(now + config.silence()), campaign, spent: None, owed: None }
     }
 
     /// Ends what has run out. Runs before anything else at every entry: mail that queued up during a pause must find
@@ -42,11 +56,11 @@ impl Seat {
             Campaign::Idle { .. } | Campaign::Asked { .. } => false,
         };
         if over {
-            self.end(now, config, out);
+            self.end(now, Exit::Reigned, Next::InTurn, config, out);
         }
     }
 
-    /// Asks for the wall time, or sends the next round, if that is due.
+    /// Asks for the wall time, decides the evidence, or sends the next round, if that is due.
     pub(super) fn act(
         &mut self,
         now: Instant,
@@ -58,10 +72,12 @@ impl Seat {
                 self.campaign = Campaign::Asked { again_at: now + config.timing().candidacy };
                 out.emit(ElectionOutput::NeedWall);
             }
-            Campaign::Reigning { term, rounds, renew_at, .. } if now >= *renew_at => {
-                *renew_at = now + config.timing().renew;
-                let (term, round) = (*term, rounds.begin(now, config));
-                self.send_round(now, term, round, config, out);
+            Campaign::Reigning { renew_at, .. } => {
+                let due = now >= *renew_at;
+                self.decide(now, config, out);
+                if due {
+                    self.begin_round(now, config, out);
+                }
             }
             _ => {}
         }
@@ -75,28 +91,86 @@ impl Seat {
         config: &ElectionConfig,
         out: &mut (impl Outbox<ElectionOutput> + ?Sized),
     ) {
-        let term = Term { counter, node: config.me() };
-        let mut rounds = Rounds::default();
-        let round = rounds.begin(now, config);
-        self.campaign = Campaign::Candidate { term, rounds, give_up_at: now + config.timing().candidacy };
-        self.send_round(now, term, round, config, out);
+        self.campaign = Campaign::Candidate {
+            term: Term { counter, node: config.me() },
+            rounds: Rounds::default(),
+            lists: Lists::new(config),
+            give_up_at: now + config.timing().candidacy,
+        };
+        self.begin_round(now, config, out);
     }
 
-    fn send_round(
+    /// Sends a round to every voter, itself included. A coordinator's carries its list to those who do not hold it; a
+    /// candidate's carries none, for it would take the place of the only copy (E2, rule `CandidateListless`).
+    fn begin_round(&mut self, now: Instant, config: &ElectionConfig, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
+        let (term, round) = match &mut self.campaign {
+            Campaign::Candidate { term, rounds, .. } => (*term, rounds.begin(now, config)),
+            Campaign::Reigning { term, rounds, renew_at, .. } => {
+                *renew_at = now + config.timing().renew;
+                (*term, rounds.begin(now, config))
+            }
+            Campaign::Idle { .. } | Campaign::Asked { .. } => return,
+        };
+        let list = |rank| match &self.campaign {
+            Campaign::Reigning { lists, .. } => lists.for_voter(rank),
+            _ if config.on(Rule::CandidateListless) => None,
+            _ => Some(List { term, version: 0, complete: true, members: Vec::new() }),
+        };
+        let mut own = None;
+        for (rank, to) in config.voters().iter().enumerate() {
+            let list = list(rank);
+            if *to == config.me().id {
+                own = list;
+            } else {
+                out.emit(ElectionOutput::Send { to: *to, message: Control::LeaseRequest { term, round, list } });
+            }
+        }
+        match self.vote(now, term, own, config) {
+            (Answer::Granted { .. }, stored) => self.granted(now, config.me(), term, (round, stored), config, out),
+            (Answer::Refused { promised }, _) => self.refused(now, term, promised, config, out),
+            (Answer::Silence, _) => {}
+        }
+    }
+
+    /// This voter's answer to a round, and the list that it holds then. A list counts only from the reign that keeps it.
+    fn vote(
         &mut self,
         now: Instant,
         term: Term,
-        round: u64,
+        list: Option<List>,
+        config: &ElectionConfig,
+    ) -> (Answer, Option<List>) {
+        let answer = self.voter.ask(now, term, config);
+        if let (Answer::Granted { .. }, Some(list)) = (answer, list)
+            && list.term == term
+        {
+            self.voter.store(list, config);
+        }
+        (answer, self.voter.stored(term, config))
+    }
+
+    /// Says what the voters' lists prove, once, as soon as they do or the time is up (E3).
+    fn decide(&mut self, now: Instant, config: &ElectionConfig, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
+        if let Campaign::Reigning { term, lists, .. } = &mut self.campaign
+            && let Some(Evidence { complete, carried }) = lists.decide(now, config)
+        {
+            out.emit(ElectionOutput::Evidence { term: *term, complete, carried });
+        }
+    }
+
+    /// The allocator has a newer list.
+    pub(super) fn publish(
+        &mut self,
+        now: Instant,
+        list: List,
         config: &ElectionConfig,
         out: &mut (impl Outbox<ElectionOutput> + ?Sized),
     ) {
-        for to in config.peers() {
-            out.emit(ElectionOutput::Send { to, message: Control::LeaseRequest { term, round } });
-        }
-        match self.voter.ask(now, term, config) {
-            Answer::Granted { .. } => self.granted(now, config.me(), term, round, config, out),
-            Answer::Refused { promised } => self.refused(now, term, promised, config, out),
-            Answer::Silence => {}
+        if let Campaign::Reigning { term, lists, .. } = &mut self.campaign
+            && *term == list.term
+            && lists.publish(list)
+        {
+            self.begin_round(now, config, out);
         }
     }
 
@@ -106,25 +180,26 @@ impl Seat {
         now: Instant,
         from: NodeKey,
         term: Term,
-        round: u64,
+        (round, list): (u64, Option<List>),
         config: &ElectionConfig,
         out: &mut (impl Outbox<ElectionOutput> + ?Sized),
     ) {
-        let message = match self.voter.ask(now, term, config) {
-            Answer::Silence => return,
-            Answer::Refused { promised } => Control::LeaseRefused { term, promised },
-            Answer::Granted { until } => {
+        let message = match self.vote(now, term, list, config) {
+            (Answer::Silence, _) => return,
+            (Answer::Refused { promised }, _) => Control::LeaseRefused { term, promised },
+            (Answer::Granted { until }, stored) => {
                 self.put_off(config.next_campaign(now, until));
-                Control::LeaseGranted { term, round }
+                Control::LeaseGranted { term, round, stored }
             }
         };
         out.emit(ElectionOutput::Send { to: from.id, message });
     }
 
     /// Another node gives up a term.
-    pub(super) fn released(&mut self, now: Instant, term: Term, reigned: bool, config: &ElectionConfig) {
-        if self.voter.release(term, reigned, config) {
-            self.put_off(config.next_campaign(now, now));
+    pub(super) fn released(&mut self, now: Instant, term: Term, exit: Exit, config: &ElectionConfig) {
+        if self.voter.release(term, exit != Exit::NeverReigned, config) {
+            let resigned = exit == Exit::Resigned;
+            self.put_off(if resigned { config.after_resignation(now) } else { config.next_campaign(now, now) });
         }
     }
 
@@ -134,7 +209,7 @@ impl Seat {
         now: Instant,
         from: NodeKey,
         theirs: Term,
-        round: u64,
+        (round, stored): (u64, Option<List>),
         config: &ElectionConfig,
         out: &mut (impl Outbox<ElectionOutput> + ?Sized),
     ) {
@@ -143,23 +218,36 @@ impl Seat {
             return;
         };
         match &mut self.campaign {
-            Campaign::Candidate { term, rounds, .. } if config.same_term(*term, theirs) => {
+            Campaign::Candidate { term, rounds, lists, .. } if config.same_term(*term, theirs) => {
+                lists.heard(rank, stored, config);
                 if let Some(valid_until) = rounds.vote(now, round, rank, config) {
-                    let (term, rounds) = (*term, core::mem::take(rounds));
+                    let (term, rounds, mut lists) = (*term, core::mem::take(rounds), core::mem::take(lists));
+                    lists.elected(now, config);
                     let renew_at = now + config.timing().renew;
-                    self.campaign = Campaign::Reigning { term, rounds, renew_at, valid_until };
+                    self.campaign = Campaign::Reigning { term, rounds, lists, renew_at, valid_until };
                     out.emit(ElectionOutput::Elected { term });
+                    self.decide(now, config, out);
                 }
             }
-            Campaign::Reigning { term, rounds, valid_until, .. } if config.same_term(*term, theirs) => {
+            Campaign::Reigning { term, rounds, lists, valid_until, .. } if config.same_term(*term, theirs) => {
                 if let Some(until) = rounds.vote(now, round, rank, config) {
                     *valid_until = until.max(*valid_until);
                 }
+                let before = lists.confirmed();
+                lists.heard(rank, stored, config);
+                let version = lists.confirmed();
+                if version > before {
+                    out.emit(ElectionOutput::Confirmed { term: *term, version });
+                }
+                self.decide(now, config, out);
             }
             _ if theirs.node == config.me() && config.on(Rule::ReleaseAlways) => {
+                if self.owed.is_some_and(|(owed, _)| owed == theirs) {
+                    return;
+                }
                 // The request outran its Release, so the voter is lent to a term that nobody will use.
-                let reigned = self.spent != Some((theirs, false));
-                out.emit(ElectionOutput::Send { to: from.id, message: Control::Release { term: theirs, reigned } });
+                let exit = self.spent.filter(|(term, _)| *term == theirs).map_or(Exit::Reigned, |(_, exit)| exit);
+                out.emit(ElectionOutput::Send { to: from.id, message: Control::Release { term: theirs, exit } });
             }
             _ => {}
         }
@@ -179,7 +267,7 @@ impl Seat {
             && term == theirs
             && promised.counter > term.counter
         {
-            self.end(now, config, out);
+            self.end(now, Exit::Reigned, Next::InTurn, config, out);
         }
     }
 
@@ -192,7 +280,7 @@ impl Seat {
         out: &mut (impl Outbox<ElectionOutput> + ?Sized),
     ) {
         if self.campaign.term().is_some_and(|term| max_term > term) {
-            self.end(now, config, out);
+            self.end(now, Exit::Reigned, Next::InTurn, config, out);
         }
     }
 
@@ -205,8 +293,7 @@ impl Seat {
         out: &mut (impl Outbox<ElectionOutput> + ?Sized),
     ) {
         if self.campaign.term().is_some_and(|term| counter >= term.counter) {
-            self.end(now, config, out);
-            self.campaign = Campaign::Idle { campaign_at: now };
+            self.end(now, Exit::Reigned, Next::AtOnce, config, out);
         }
     }
 
@@ -217,12 +304,19 @@ impl Seat {
         config: &ElectionConfig,
         out: &mut (impl Outbox<ElectionOutput> + ?Sized),
     ) {
-        if self.campaign.term().is_none() {
-            return;
-        }
-        self.end(now, config, out);
-        if config.voters().len() > 1 {
-            self.put_off(config.next_campaign(now, now + config.lease() * 3));
+        self.end(now, Exit::Reigned, Next::Rest, config, out);
+    }
+
+    /// Gives up a reign in good order: the own region lives on, because it is listed like any other (2.1).
+    pub(super) fn resign(
+        &mut self,
+        now: Instant,
+        theirs: Term,
+        config: &ElectionConfig,
+        out: &mut (impl Outbox<ElectionOutput> + ?Sized),
+    ) {
+        if matches!(self.campaign, Campaign::Reigning { term, .. } if term == theirs) {
+            self.end(now, Exit::Resigned, Next::Rest, config, out);
         }
     }
 
@@ -233,28 +327,77 @@ impl Seat {
         }
     }
 
-    /// The one way out of a candidacy or a reign. Forgets the term for good; tells first this node, then every voter, itself
-    /// included (rule `ReleaseAlways`): without that, two candidates that split the votes lock each other out for T_v.
-    fn end(&mut self, now: Instant, config: &ElectionConfig, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
-        let (term, reigned) = match self.campaign {
-            Campaign::Candidate { term, .. } => (term, false),
-            Campaign::Reigning { term, .. } => (term, true),
+    /// The one way out of a candidacy or a reign. Forgets the term for good and tells this node. The voters are told at
+    /// once that a candidacy is over; of a reign only when what it kept alive here has stopped, for with the Release it
+    /// ends for others before its time (E8).
+    fn end(
+        &mut self,
+        now: Instant,
+        exit: Exit,
+        next: Next,
+        config: &ElectionConfig,
+        out: &mut (impl Outbox<ElectionOutput> + ?Sized),
+    ) {
+        let (term, exit) = match self.campaign {
+            Campaign::Candidate { term, .. } => (term, Exit::NeverReigned),
+            Campaign::Reigning { term, .. } => (term, exit),
             Campaign::Idle { .. } | Campaign::Asked { .. } => return,
         };
-        if reigned {
-            out.emit(ElectionOutput::Lost { term });
-            out.emit(ElectionOutput::Notice(Notice::ReignEnded { term }));
-        } else {
+        if exit == Exit::NeverReigned {
             out.emit(ElectionOutput::Notice(Notice::CandidacyGivenUp { term }));
+        } else {
+            out.emit(ElectionOutput::Lost { term, resigned: exit == Exit::Resigned });
+            out.emit(ElectionOutput::Notice(Notice::ReignEnded { term }));
         }
-        self.spent = Some((term, reigned));
-        if config.on(Rule::ReleaseAlways) {
-            self.voter.release(term, reigned, config);
-            for to in config.peers() {
-                out.emit(ElectionOutput::Send { to, message: Control::Release { term, reigned } });
+        self.spent = Some((term, exit));
+        if exit == Exit::Reigned {
+            self.owed = Some((term, next));
+        } else {
+            self.release(term, exit, config, out);
+        }
+        self.campaign = Campaign::Idle { campaign_at: self.again(now, next, config) };
+    }
+
+    /// What the reign kept alive on this node has stopped: now the voters may know.
+    pub(super) fn stopped(
+        &mut self,
+        now: Instant,
+        theirs: Term,
+        config: &ElectionConfig,
+        out: &mut (impl Outbox<ElectionOutput> + ?Sized),
+    ) {
+        if let Some((term, next)) = self.owed.take_if(|(term, _)| *term == theirs) {
+            self.release(term, Exit::Reigned, config, out);
+            if next != Next::Rest {
+                self.put_off(self.again(now, next, config));
             }
         }
-        self.campaign = Campaign::Idle { campaign_at: config.next_campaign(now, self.voter.free_at(now)) };
+    }
+
+    /// Tells every voter, itself included, that a term is given up (rule `ReleaseAlways`): without that, two candidates
+    /// that split the votes lock each other out for T_v.
+    fn release(
+        &mut self,
+        term: Term,
+        exit: Exit,
+        config: &ElectionConfig,
+        out: &mut (impl Outbox<ElectionOutput> + ?Sized),
+    ) {
+        if config.on(Rule::ReleaseAlways) {
+            self.voter.release(term, exit != Exit::NeverReigned, config);
+            for to in config.peers() {
+                out.emit(ElectionOutput::Send { to, message: Control::Release { term, exit } });
+            }
+        }
+    }
+
+    fn again(&self, now: Instant, next: Next, config: &ElectionConfig) -> Instant {
+        match next {
+            // Its own vote is bound as long as the Release is owed, and so is it.
+            Next::AtOnce if self.owed.is_none() => now,
+            Next::Rest if config.voters().len() > 1 => config.next_campaign(now, now + config.lease() * 3),
+            _ => config.next_campaign(now, self.voter.free_at(now)),
+        }
     }
 
     /// Moves the next campaign, unless one is going on.
@@ -268,6 +411,9 @@ impl Seat {
     pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
         self.voter.each_mark(f);
         self.campaign.each_mark(f);
+        if let Some((term, _)) = &mut self.owed {
+            f(Mark::Term(term));
+        }
         if let Some((term, _)) = &mut self.spent {
             f(Mark::Spent(term));
         }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod facts;
+mod lists;
 mod liveness;
 mod mutants;
 mod world;

@@ -1,10 +1,13 @@
 //! The voter: lends the reign to one node at a time, from memory alone.
 
+use alloc::vec::Vec;
+
 use crate::id::{NodeKey, Term};
 #[cfg(any(test, feature = "sim"))]
 use crate::machine::Mark;
 use crate::machine::Rule;
 use crate::time::Instant;
+use crate::wire::List;
 
 use super::ElectionConfig;
 
@@ -27,6 +30,8 @@ pub struct Voter {
     /// To whom the reign is lent. Always the node of `promised`.
     hold: Option<Hold>,
     silent_until: Instant,
+    /// Whom reigns may have acknowledged, as the last reigning coordinator said. None: unknown, which is not empty (E9).
+    list: Option<List>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -58,7 +63,30 @@ impl Voter {
     pub fn new(silent_until: Instant) -> Self {
         // Less than any candidate's term: those begin at counter 1.
         let none = Term::default();
-        Self { promised: none, prev_promised: none, hold: None, silent_until }
+        Self { promised: none, prev_promised: none, hold: None, silent_until, list: None }
+    }
+
+    /// A reigning coordinator's list: kept unless a newer one is here already, of whatever reign (E1).
+    pub fn store(&mut self, list: List, config: &ElectionConfig) {
+        let older = self.list.as_ref().is_some_and(|held| (list.term, list.version) < (held.term, held.version));
+        if !older || !config.on(Rule::ListGrows) {
+            self.list = Some(list);
+        }
+    }
+
+    /// What this voter tells `term`'s node of the list it holds.
+    #[must_use]
+    pub fn stored(&self, term: Term, config: &ElectionConfig) -> Option<List> {
+        let unknown = || List { term: Term::default(), version: 0, complete: true, members: Vec::new() };
+        let Some(list) = &self.list else { return (!config.on(Rule::AmnesiaUnknown)).then(unknown) };
+        let known = list.term == term;
+        Some(List { members: if known { Vec::new() } else { list.members.clone() }, ..list.clone() })
+    }
+
+    /// The list that this voter holds.
+    #[must_use]
+    pub const fn list(&self) -> Option<&List> {
+        self.list.as_ref()
     }
 
     /// Lends the reign to `term`'s node for T_v from now, unless it is lent to another or a greater term was promised.
@@ -136,6 +164,9 @@ impl Voter {
         if let Some(hold) = &mut self.hold {
             f(Mark::Node(&mut hold.node));
             f(Mark::Deadline(&mut hold.until));
+        }
+        if let Some(list) = &mut self.list {
+            super::lists::each_mark_of(list, f);
         }
     }
 }

@@ -20,6 +20,10 @@ use crate::node::{ConfigError, NodeConfig};
 use crate::region::stream::StreamConfig;
 use crate::wire::link;
 
+/// What a network is taken for when the times are looked at: a slow local one, and timers that are this late.
+const ROUND_TRIP: Duration = Duration::from_millis(10);
+const TICK: Duration = Duration::from_millis(20);
+
 /// What is needed to start a node. See [`Node::builder`].
 #[must_use = "nothing happens before `start`"]
 #[derive(Debug)]
@@ -84,7 +88,8 @@ impl<R: Runtime> NodeBuilder<R> {
         Self { voters: voters.into_iter().map(|(id, address)| (id, address.into())).collect(), ..self }
     }
 
-    /// The protocol's times; [`Timing::lan`] unless said otherwise. The same on every node.
+    /// The protocol's times; [`Timing::lan`] unless said otherwise. The same on every node. Unsafe ones are refused at the
+    /// [`start`](Self::start); ones that are too short for round trips of 10 ms are logged as [`Event::TimingTight`].
     pub fn timing(self, timing: Timing) -> Self {
         Self { timing, ..self }
     }
@@ -182,6 +187,9 @@ impl<R: Runtime> NodeBuilder<R> {
             listener.set_nonblocking(true).map_err(|error| io("making the listener non-blocking", &error))?;
             let listener = runtime.listen(listener).map_err(|error| io("listening", &error))?;
             runtime.spawn(inbound::accept(Arc::clone(&shared), runtime.clone(), listener));
+        }
+        for warning in config.timing.warnings(ROUND_TRIP, TICK) {
+            shared.emit(Event::TimingTight(warning));
         }
         runtime.spawn(control::alarms(Arc::clone(&shared), runtime.clone()));
         runtime.spawn(control::run(Arc::clone(&shared), runtime.clone(), node));

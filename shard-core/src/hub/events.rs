@@ -11,7 +11,7 @@ use std::vec::Vec;
 use crate::collections::EntityId;
 use crate::entity::Fate;
 use crate::id::{NodeKey, ShardId, Term, Token};
-use crate::machine::Notice;
+use crate::machine::{Notice, TimingError};
 
 /// Something that happened on, or was learnt by, this node.
 #[derive(Clone, Debug)]
@@ -90,6 +90,9 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// A time is too short for a network like this one's: nothing is unsafe, but sessions or reigns may end without need.
+    /// Said once, at the start.
+    TimingTight(TimingError),
     /// A machine dropped or refused something.
     Notice(Notice),
     /// The listener was too slow and missed so many.
@@ -125,6 +128,8 @@ impl Event {
             | Self::EntityFailed { .. }
             | Self::HandlerOverran { .. }
             | Self::PeerRefused { .. }
+            | Self::TimingTight(_)
+            | Self::Notice(Notice::NodeIdClash { .. })
             | Self::Missed(_) => Level::Trouble,
             Self::Notice(Notice::Repeated { .. } | Notice::StaleTerm { .. } | Notice::CandidacyGivenUp { .. }) => {
                 Level::Detail
@@ -158,7 +163,8 @@ impl fmt::Display for Event {
                 write!(f, "a handler of {entity_type}/{id} held its lane for {took:?}")
             }
             Self::PeerRefused { address, why } => write!(f, "connection with {address} dropped: {why}"),
-            Self::Notice(notice) => write!(f, "{notice:?}"),
+            Self::Notice(notice) => write!(f, "{notice}"),
+            Self::TimingTight(error) => write!(f, "the cluster is safe, but may lose sessions without need: {error}"),
             Self::Missed(count) => write!(f, "{count} events were missed"),
         }
     }

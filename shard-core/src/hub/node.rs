@@ -122,6 +122,26 @@ impl<R: Runtime> Node<R> {
         }
     }
 
+    /// If this node is the coordinator, gives that up in good order: another voter follows within a few round trips, and no
+    /// shard stops, here or elsewhere. Whether this node has ceased to reign after two leases at most; false also if it is
+    /// the only voter, which has nobody to give it to. [`leave`](Self::leave) does this by itself.
+    pub async fn resign(&self) -> bool {
+        let reigning = || lock(&self.shared.standing).reigning;
+        if reigning() {
+            self.shared.input(Input::Resign);
+            let over = poll_fn(|cx| {
+                let mut standing = lock(&self.shared.standing);
+                if !standing.reigning || standing.left {
+                    return Poll::Ready(());
+                }
+                standing.waiting.push(cx.waker().clone());
+                Poll::Pending
+            });
+            timeout(&self.runtime, self.timing.lease * 2, over).await;
+        }
+        !reigning()
+    }
+
     /// [`leave_within`](Self::leave_within) 10 s.
     pub async fn leave(self) -> LeaveReport {
         self.leave_within(Duration::from_secs(10)).await

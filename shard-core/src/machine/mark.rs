@@ -30,6 +30,8 @@ pub enum Mark<'a> {
     Grants(Term, &'a mut u32),
     /// A number that a process counts up. Compared with others of its process and sort only.
     Number(NodeKey, Sort, &'a mut u64),
+    /// A version of the list that the voters keep for a reign. Compared with others of that reign; zero: none.
+    Version(Term, &'a mut u32),
     /// A number that has no say in who reigns or who owns.
     Aside(&'a mut u64),
     /// Likewise, a yes or no.

@@ -1,5 +1,7 @@
 //! What a machine tells the operator: things it dropped, refused or saw, none of which changed its promises.
 
+use core::fmt;
+
 use crate::id::{Kind, NodeKey, ShardKey, Term, Token};
 
 /// Something worth a line in a log. Every variant says who is at fault; none needs an answer from the host.
@@ -41,6 +43,11 @@ pub enum Notice {
         /// The reign.
         term: Term,
     },
+    /// This node was asked to resign, but the voters did not confirm in time: it reigns on.
+    ResignationFailed {
+        /// The reign.
+        term: Term,
+    },
     /// A candidacy found no majority in time and was given up.
     CandidacyGivenUp {
         /// The term it used up.
@@ -60,6 +67,14 @@ pub enum Notice {
         /// The shard.
         key: ShardKey,
     },
+    /// Two living processes have one node id, so the coordinator hears now the one and now the other. The younger one is
+    /// refused: give it an id of its own.
+    NodeIdClash {
+        /// Who had the id first.
+        older: NodeKey,
+        /// Who is refused.
+        younger: NodeKey,
+    },
     /// A bound was hit and something was dropped or refused because of it.
     BoundHit {
         /// Which bound.
@@ -70,4 +85,38 @@ pub enum Notice {
         /// What was wrong.
         what: &'static str,
     },
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::StaleTerm { from, term } => write!(f, "{from} spoke under {term}, which is not in force: dropped"),
+            Self::NotYours { from } => write!(f, "{from} claimed what only another node may say: dropped"),
+            Self::Repeated { from } => write!(f, "a frame of {from} was late or repeated: dropped"),
+            Self::ShardCountMismatch { node, kind, cluster, node_shards } => write!(
+                f,
+                "{node} registered type {:#x} with {node_shards} shards, but the cluster uses {cluster}: it hosts \
+                 nothing of it",
+                kind.0
+            ),
+            Self::SessionLapsed => f.write_str("this node's session ended before it was renewed"),
+            Self::ReignEnded { term } => write!(f, "this node's reign {term} ended"),
+            Self::ResignationFailed { term } => {
+                write!(f, "the voters did not confirm in time that {term} resigns: this node reigns on")
+            }
+            Self::CandidacyGivenUp { term } => write!(f, "candidacy {term} found no majority in time"),
+            Self::DrainForced { key, token } => {
+                write!(f, "{key} ({token}) did not stop in time and was dropped by force")
+            }
+            Self::ConflictingClaim { from, key } => {
+                write!(f, "{from} claims {key}, which belongs to another node: its report was refused")
+            }
+            Self::NodeIdClash { older, younger } => write!(
+                f,
+                "{older} and {younger} both live under one node id: the younger is refused, give it an id of its own"
+            ),
+            Self::BoundHit { what } => write!(f, "a bound was hit ({what}): something was dropped or refused"),
+            Self::Garbled { what } => write!(f, "a frame broke its protocol ({what}): dropped"),
+        }
+    }
 }

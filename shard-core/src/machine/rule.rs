@@ -1,6 +1,6 @@
 //! The rules of the protocol, each with a name, so that the simulator can switch one off and must then find the harm.
 //!
-//! The letters are those of the protocol's papers. D: streams. G: gaps of the first paper, closed later. K: links. S: the
+//! The letters are those of the protocol's papers. D: streams. E: early exit of the quarantine. G: gaps of the first paper, closed later. K: links. S: the
 //! inequalities of the times. L is used three times there: L1-L4 of sessions and commands, L1-L3 of voters (first campaign,
 //! restored promise, a reigning coordinator ignores refusals), and L1-L3 of the times, which only warn.
 //!
@@ -107,6 +107,34 @@ rules! {
     LinkForget = "link-resends-to-new-process",
     /// K1: frames and acks of a former connection are dropped.
     LinkConnection = "link-former-connection-accepted",
+    /// E1: a list never takes the place of a newer one.
+    ListGrows = "list-regresses",
+    /// E2: a candidate sends no list.
+    CandidateListless = "candidate-sends-list",
+    /// E3: evidence is a majority of complete lists.
+    ListMajority = "one-list-enough",
+    /// E3: of the lists reported, the newest counts.
+    ListNewest = "any-list",
+    /// E3: what the newest list names is carried over.
+    ListCarried = "carry-dropped",
+    /// E4: what is carried over stands in the new list.
+    CarryListed = "carried-unlisted",
+    /// E4: a reign without evidence calls its list complete only after W.
+    CompleteByEvidence = "incomplete-called-complete",
+    /// E5: no ack before a majority of the voters has stored a list with the session.
+    AckAfterConfirm = "ack-before-confirm",
+    /// E7: the quarantine ends early only when everyone of the list has registered.
+    OpenWhenHeard = "open-without-need",
+    /// E8: the coordinator's own region is live only while its node reigns.
+    OwnRegionClipped = "own-region-unclipped",
+    /// E8: the own region ends before the Release goes out.
+    LapseBeforeRelease = "region-outlives-release",
+    /// E9: a restarted voter holds no list, which is not an empty one.
+    AmnesiaUnknown = "amnesia-called-empty",
+    /// 2.1: who resigns lists itself first.
+    ResignListed = "resign-unlisted",
+    /// 2.1: who resigns waits until that list is confirmed.
+    ResignConfirmed = "resign-unconfirmed",
 }
 
 /// Which rules are on. All of them, unless the simulator switched one off.

@@ -7,8 +7,8 @@ use core::fmt;
 
 use crate::time::Duration;
 
-/// The times that the machines obey. Build one with [`Timing::lan`] and change what must differ; whoever builds a node
-/// from it calls [`Timing::check`].
+/// The times that the machines obey. Take [`Timing::lan`], [`Timing::fast`] or [`Timing::wan`] and change what must
+/// differ; whoever builds a node from it calls [`Timing::check`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Timing {
     /// rho, the bound on each clock's rate error, in parts per thousand.
@@ -33,6 +33,9 @@ pub struct Timing {
     pub stagger: Duration,
     /// How long a candidate waits for a majority before it releases what it has.
     pub candidacy: Duration,
+    /// T_evid: how long a new coordinator waits for the voters' lists before it makes do without (E3). Longer than a round
+    /// trip; it costs nothing in the good case, because the votes themselves carry the lists.
+    pub evidence: Duration,
     /// How long entities may take to stop when their shard moves, before it is dropped by force at its owner.
     pub drain: Duration,
 }
@@ -53,8 +56,58 @@ impl Timing {
             renew: Duration::from_millis(250),
             stagger: Duration::from_millis(60),
             candidacy: Duration::from_millis(120),
+            evidence: Duration::from_millis(100),
             drain: Duration::from_millis(5_000),
         }
+    }
+
+    /// For processes of one rack, or one machine, that are never starved of the processor: a crashed node's shards live
+    /// again after 1.3 s.
+    #[must_use]
+    pub const fn fast() -> Self {
+        Self {
+            rate_error_permille: 10,
+            heartbeat: Duration::from_millis(200),
+            session: Duration::from_millis(1_200),
+            wait: Duration::from_millis(1_225),
+            margin: Duration::from_millis(100),
+            reign: Duration::from_millis(450),
+            lease: Duration::from_millis(460),
+            silence: Duration::from_millis(460),
+            renew: Duration::from_millis(100),
+            stagger: Duration::from_millis(30),
+            candidacy: Duration::from_millis(60),
+            evidence: Duration::from_millis(50),
+            drain: Duration::from_millis(2_000),
+        }
+    }
+
+    /// For wide networks, and for busy machines where a process may not run for a second: a crashed node's shards live again
+    /// after 12.5 s.
+    #[must_use]
+    pub const fn wan() -> Self {
+        Self {
+            rate_error_permille: 20,
+            heartbeat: Duration::from_millis(2_000),
+            session: Duration::from_millis(12_000),
+            wait: Duration::from_millis(12_500),
+            margin: Duration::from_millis(1_000),
+            reign: Duration::from_millis(5_000),
+            lease: Duration::from_millis(5_210),
+            silence: Duration::from_millis(5_210),
+            renew: Duration::from_millis(1_000),
+            stagger: Duration::from_millis(250),
+            candidacy: Duration::from_millis(1_000),
+            evidence: Duration::from_millis(500),
+            drain: Duration::from_millis(30_000),
+        }
+    }
+
+    /// How long the shards of a node that died may be without one, when everybody else is well: what a caller has to be
+    /// patient for if its messages shall ride it out (L4). The coordinator's own node included.
+    #[must_use]
+    pub fn failover(&self) -> Duration {
+        self.wait + self.lease + self.stagger * 3
     }
 
     /// `span * kappa`, rounded up: what one clock must wait so that another has surely seen `span` pass.
@@ -78,6 +131,7 @@ impl Timing {
             ("reign", self.reign),
             ("renew", self.renew),
             ("candidacy", self.candidacy),
+            ("evidence", self.evidence),
             ("drain", self.drain),
         ];
         if let Some((name, _)) = positive.into_iter().find(|(_, span)| span.is_zero()) {
@@ -115,7 +169,7 @@ impl Timing {
                 "L3",
                 "session",
                 self.session,
-                self.margin + self.heartbeat + rtt * 5 + self.drifted(self.lease) + stagger + tick * 2,
+                self.margin + self.heartbeat + rtt * 6 + self.drifted(self.lease) + stagger + tick * 2,
             ),
         ];
         rules.into_iter().filter(|(_, _, value, least)| value < least).map(|(rule, name, value, least)| TimingError {
@@ -163,6 +217,16 @@ mod tests {
         let timing = Timing::lan();
         assert_eq!(timing.check(), Ok(()));
         assert_eq!(timing.warnings(Duration::from_millis(10), Duration::from_millis(20)).count(), 0);
+    }
+
+    #[test]
+    fn presets_are_safe_and_lively_where_they_are_meant_for() {
+        let ms = Duration::from_millis;
+        for (timing, rtt, tick) in [(Timing::fast(), ms(2), ms(5)), (Timing::wan(), ms(200), ms(50))] {
+            assert_eq!(timing.check(), Ok(()));
+            assert_eq!(timing.warnings(rtt, tick).collect::<std::vec::Vec<_>>(), []);
+        }
+        assert!(Timing::fast().warnings(ms(100), ms(50)).count() > 0, "not over a wide network");
     }
 
     #[test]

@@ -35,9 +35,23 @@ pub struct Node {
     lanes: BTreeMap<Kind, u32>,
     /// The session whose end the lanes still owe an answer for, and which of them.
     halting: Option<(u64, BTreeSet<(Kind, u32)>)>,
+    /// The reign whose end the voters are not told before the lanes have stopped (E8).
+    owed: Option<Term>,
+    /// This node wants to leave, but resigns first.
+    departing: Option<Departing>,
     /// Which voter is asked next.
     next_voter: usize,
     left: bool,
+}
+
+/// A coordinator that leaves hands over its reign before its shards, so that nobody waits for either.
+struct Departing {
+    /// What the session is told then: `HandOver` or `Leave`.
+    how: session::Input,
+    /// The reign that it gives up.
+    term: Term,
+    /// When it leaves in any case.
+    give_up_at: Instant,
 }
 
 impl core::fmt::Debug for Node {
@@ -77,6 +91,8 @@ impl Node {
             directory: Directory::default(),
             lanes: BTreeMap::new(),
             halting: None,
+            owed: None,
+            departing: None,
             next_voter: 0,
             left: false,
             config,
@@ -118,8 +134,9 @@ impl Node {
                     self.send(Peer::Key(term.node), Control::Lookup { key }, out);
                 }
             }
-            Input::HandOver => self.tell_session(now, session::Input::HandOver, out),
-            Input::Leave => self.tell_session(now, session::Input::Leave, out),
+            Input::Resign => self.tell_allocator(now, coordinator::Input::Resign, out),
+            Input::HandOver => self.depart(now, session::Input::HandOver, out),
+            Input::Leave => self.depart(now, session::Input::Leave, out),
         }
         self.settle(now, out);
     }
@@ -147,7 +164,8 @@ impl Node {
             return None;
         }
         let machines = soonest(soonest(self.election.deadline(), self.session.deadline()), self.allocator.deadline());
-        soonest(machines, self.planner.deadline(&self.allocator))
+        let departing = self.departing.as_ref().map(|departing| departing.give_up_at);
+        soonest(soonest(machines, departing), self.planner.deadline(&self.allocator))
     }
 
     /// This process.
@@ -198,6 +216,32 @@ impl Node {
             let mut outputs = Vec::new();
             self.election.expire(now, &mut outputs);
             self.election_says(now, outputs, out);
+        }
+    }
+
+    /// A node that leaves: a coordinator resigns first, if there is anybody to succeed it, and goes on when the successor
+    /// knows of every shard.
+    fn depart(&mut self, now: Instant, how: session::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if let Some(departing) = &mut self.departing {
+            departing.how = how;
+        } else if let Some(term) = self.election.reigning(now)
+            && self.config.voters.len() > 1
+        {
+            let give_up_at = now + self.config.timing.reign + self.config.timing.wait;
+            self.departing = Some(Departing { how, term, give_up_at });
+            self.tell_allocator(now, coordinator::Input::Resign, out);
+        } else {
+            self.tell_session(now, how, out);
+        }
+    }
+
+    fn departs(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let (session, reigns) = (&self.session, self.election.reigning(now).is_some());
+        let succeeded = |was: Term| !reigns && session.is_open() && session.term().is_some_and(|term| term != was);
+        if let Some(departing) =
+            self.departing.take_if(|departing| now >= departing.give_up_at || succeeded(departing.term))
+        {
+            self.tell_session(now, departing.how, out);
         }
     }
 
@@ -263,6 +307,32 @@ impl Node {
             let session = *session;
             self.halting = None;
             self.tell_session(now, session::Input::LanesStopped { session }, out);
+            if let Some(term) = self.owed.take() {
+                self.tell_election(now, ElectionInput::Stopped { term }, out);
+            }
+        }
+    }
+
+    /// A reign is over: what it kept alive here stops, and only then are the voters told (E8). A region that is alone in
+    /// its cluster has no successor to make way for.
+    fn deposed(&mut self, now: Instant, term: Term, resigned: bool, out: &mut (impl Outbox<Output> + ?Sized)) {
+        self.tell_allocator(now, coordinator::Input::Lost { term }, out);
+        out.emit(Output::Deposed(term));
+        if !self.config.alone {
+            self.tell_session(now, session::Input::ReignOver { resigned }, out);
+        }
+        let stops = self.halting.is_some() && self.config.rules.on(Rule::LapseBeforeRelease);
+        if stops && !resigned {
+            self.owed = Some(term);
+        } else {
+            self.tell_election(now, ElectionInput::Stopped { term }, out);
+        }
+    }
+
+    /// The session rides on the reign while there is one (E8).
+    fn clip(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if let Some(until) = self.election.valid_until().filter(|_| !self.config.alone) {
+            self.tell_session(now, session::Input::Reigns { until }, out);
         }
     }
 
@@ -274,8 +344,14 @@ impl Node {
                 self.heard(now, me, me, message, out);
                 continue;
             }
-            let Some(input) = self.planner.next(now, &self.allocator) else { return };
-            self.tell_allocator(now, input, out);
+            if let Some(input) = self.planner.next(now, &self.allocator) {
+                self.tell_allocator(now, input, out);
+                continue;
+            }
+            self.departs(now, out);
+            if self.loopback.is_empty() {
+                return;
+            }
         }
     }
 
@@ -311,13 +387,17 @@ impl Node {
                     self.planner.reset(now);
                     self.tell_allocator(now, coordinator::Input::Elected { term }, out);
                 }
-                ElectionOutput::Lost { term } => {
-                    self.tell_allocator(now, coordinator::Input::Lost { term }, out);
-                    out.emit(Output::Deposed(term));
+                ElectionOutput::Evidence { term, complete, carried } => {
+                    self.tell_allocator(now, coordinator::Input::Evidence { term, complete, carried }, out);
                 }
+                ElectionOutput::Confirmed { term, version } => {
+                    self.tell_allocator(now, coordinator::Input::Confirmed { term, version }, out);
+                }
+                ElectionOutput::Lost { term, resigned } => self.deposed(now, term, resigned, out),
                 ElectionOutput::Notice(notice) => out.emit(Output::Notice(notice)),
             }
         }
+        self.clip(now, out);
     }
 
     fn session_says(&mut self, now: Instant, said: Vec<session::Output>, out: &mut (impl Outbox<Output> + ?Sized)) {
@@ -360,6 +440,10 @@ impl Node {
         for output in said {
             match output {
                 coordinator::Output::Send { to, message } => self.send(Peer::Key(to), message, out),
+                coordinator::Output::Publish(list) => self.tell_election(now, ElectionInput::Publish(list), out),
+                coordinator::Output::Resigned { term } => {
+                    self.tell_election(now, ElectionInput::Resign { term }, out);
+                }
                 coordinator::Output::Wanted { key, asker } => self.planner.want(key, asker),
                 // The directory tells every node, this one included.
                 coordinator::Output::Freed { .. }

@@ -6,9 +6,9 @@
 //! [`Output::Send`], to lanes by [`Output::Order`] and [`Output::All`].
 //!
 //! ```text
-//!   peers' frames --> election --Elected, Lost--> allocator <--Allocate, Drain-- planner (strategies)
-//!                        ^  ^                       |    ^
-//!                        |  +------LearnedCounter---+    | loopback: a node is its own coordinator's client
+//!   peers' frames --> election --Elected, Lost,--> allocator <--Allocate, Drain-- planner (strategies)
+//!                        ^  ^  Evidence, Confirmed  |    ^
+//!                        |  +-LearnedCounter, ------+    | loopback: a node is its own coordinator's client
 //!                        |                               v
 //!                  voters' frames                     session --Own, Drain, Live, Halt--> lanes
 //! ```
@@ -16,6 +16,7 @@
 //! # What it promises
 //! - The reign is looked at before anything is decided under it: a reign that is over decides nothing.
 //! - The barrier: a shard is reported as dropped, and a new session begun, only after every lane concerned has said so.
+//! - A coordinator's own region ends before the voters hear that its reign is over, unless it resigned (E8).
 //! - A directive counts only from the node of the term in force; a claim about a node only from that node.
 //!
 //! May import: region, coordinator, election, session, allocation, wire, and what lies below.
@@ -96,9 +97,12 @@ pub enum Input {
         /// The shard.
         key: ShardKey,
     },
+    /// If this node reigns, give the reign up in good order: a successor follows within a few round trips and nothing stops
+    /// in between. Ignored otherwise, and while the reign is too young to know what came before it.
+    Resign,
     /// Hand over all shards, but stay until `Leave`: the node's own mail needs its streams, links and the coordinator still.
     HandOver,
-    /// Leave the cluster: hand over all shards, then [`Output::Farewell`].
+    /// Leave the cluster: hand over all shards, then [`Output::Farewell`]. A coordinator resigns first.
     Leave,
 }
 

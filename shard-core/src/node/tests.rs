@@ -57,6 +57,7 @@ fn ack(session: u64, sequence: u64) -> Control {
         commands: Vec::new(),
         report_seen: 0,
         directory: None,
+        open: true,
         farewell: false,
     })
 }
@@ -125,4 +126,66 @@ fn a_node_that_is_alone_reigns_joins_and_owns_without_waiting() {
     node.expire(ms(3), &mut out);
     let owns = |output: &Output| matches!(output, Output::Order { order: Order::Own { shard: ShardId(2), .. }, .. });
     assert!(out.iter().any(owns), "{out:#?}");
+}
+
+/// Node 1, the only voter of a cluster of several, with one type in two lanes; it reigns and its session lives.
+fn chief(rules: crate::machine::Rules) -> Node {
+    let config = NodeConfig { rules, ..NodeConfig::new(key(1), "10.0.0.1", alloc::vec![(NodeId(1), String::new())]) };
+    let mut node = Node::new(ms(1), config).expect("the defaults are safe");
+    let kind = KindReport { kind: KIND, shards: 4, hosts: true };
+    node.register(ms(1), kind, 2, Box::new(LeastShard::default()), &mut Vec::new());
+    let mut now = ms(1);
+    while !node.session().is_live(now) {
+        now = node.deadline().expect("it waits to be elected").max(now);
+        let mut out = Vec::new();
+        node.expire(now, &mut out);
+        if out.contains(&Output::NeedWall) {
+            node.handle(now, Input::Wall(1_000), &mut Vec::new());
+        }
+    }
+    node
+}
+
+#[test]
+fn a_reign_that_ends_stops_the_own_region_first() {
+    let mut node = chief(crate::machine::Rules::all());
+    let now = ms(4_000);
+    let mut out = Vec::new();
+    for at in (1_500..4_000).step_by(50) {
+        node.expire(ms(at), &mut out);
+    }
+    assert!(node.session().is_live(now), "it renews its reign and its session");
+    let until = node.session().valid_until().expect("it lives");
+    assert_eq!(Some(until), node.election().valid_until(), "the reign's end is the sooner one (E8)");
+
+    out.clear();
+    node.handle(
+        now,
+        Input::Heard { from: key(2), to: key(1), message: Control::Nack { max_term: term(9_000, 2) } },
+        &mut out,
+    );
+    let halt = out.iter().position(|output| *output == Output::All(Order::Halt));
+    assert!(halt.is_some() && node.is_halting(), "{out:?}");
+    assert!(node.election().voter().and_then(|voter| voter.holder(now)).is_some(), "its vote is not free yet");
+    for lane in [0, 1] {
+        node.handle(now, Input::Halted { kind: KIND, lane }, &mut out);
+    }
+    assert_eq!(node.election().voter().and_then(|voter| voter.holder(now)), None, "now it is");
+}
+
+#[test]
+fn the_mutant_frees_its_vote_while_the_region_still_runs() {
+    let mut node = chief(crate::machine::Rules::without(crate::machine::Rule::LapseBeforeRelease));
+    let now = ms(1_800);
+    let mut out = Vec::new();
+    for at in (1_500..1_800).step_by(50) {
+        node.expire(ms(at), &mut out);
+    }
+    node.handle(
+        now,
+        Input::Heard { from: key(2), to: key(1), message: Control::Nack { max_term: term(9_000, 2) } },
+        &mut out,
+    );
+    assert_eq!(node.election().voter().and_then(|voter| voter.holder(now)), None);
+    assert!(node.session().is_live(now));
 }

@@ -33,6 +33,10 @@ pub struct Session {
     live: bool,
     /// The end of the session; in the past while not live.
     valid_until: Instant,
+    /// The end of this node's own reign, while it has one (E8).
+    reign_until: Option<Instant>,
+    /// The coordinator obeyed knows of every shard that lives.
+    open: bool,
     /// The session whose lanes are still stopping.
     stopping: Option<u64>,
     /// Sorted by key. Empty while not live (G1).
@@ -100,6 +104,8 @@ impl Machine for Session {
                     self.next_beat_at = now;
                 }
             }
+            Input::Reigns { until } => self.reigns(now, until, out),
+            Input::ReignOver { resigned } => self.reign_over(now, resigned, out),
             Input::CoordinatorIs { term } => self.coordinator_is(now, term, out),
         }
     }
@@ -125,7 +131,7 @@ impl Machine for Session {
         if self.gone {
             return None;
         }
-        let lapse = self.live.then_some(self.valid_until);
+        let lapse = self.live.then(|| self.ends_at());
         let beat = (self.beats() && self.max_term.is_some()).then_some(self.next_beat_at);
         soonest(soonest(lapse, beat), Some(self.ask_at))
     }
@@ -144,6 +150,8 @@ impl Session {
             sent: VecDeque::new(),
             live: false,
             valid_until: Instant::ZERO,
+            reign_until: None,
+            open: false,
             stopping: None,
             owned: Vec::new(),
             kinds: Vec::new(),
@@ -172,13 +180,25 @@ impl Session {
     /// Whether the session is acknowledged and not over at `now`.
     #[must_use]
     pub fn is_live(&self, now: Instant) -> bool {
-        self.live && now < self.valid_until
+        self.live && now < self.ends_at()
     }
 
     /// When the session ends if nothing renews it; `None` while not live.
     #[must_use]
     pub fn valid_until(&self) -> Option<Instant> {
-        self.live.then_some(self.valid_until)
+        self.live.then(|| self.ends_at())
+    }
+
+    /// The session's end, or that of this node's own reign if that is sooner: no list names the coordinator's own region,
+    /// so its successor relies on it to end with the reign (E8).
+    fn ends_at(&self) -> Instant {
+        self.reign_until.map_or(self.valid_until, |reign| reign.min(self.valid_until))
+    }
+
+    /// Whether the coordinator that this node obeys has said, in an ack, that it knows of every shard that lives.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open
     }
 
     /// The number of the session.
@@ -221,9 +241,33 @@ impl Session {
     /// Ends the session when its time is over. First in every verb: mail that queued during a pause must not be taken by
     /// a session that is long dead.
     fn advance(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
-        if self.live && now >= self.valid_until {
+        if self.live && now >= self.ends_at() {
             self.lapse(now, out);
         }
+    }
+
+    fn reigns(&mut self, now: Instant, until: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if self.config.rules.on(Rule::OwnRegionClipped) && self.reign_until != Some(until) {
+            let before = self.ends_at();
+            self.reign_until = Some(until);
+            self.advance(now, out);
+            if self.live && self.ends_at() != before {
+                self.say_live(out);
+            }
+        }
+    }
+
+    fn reign_over(&mut self, now: Instant, resigned: bool, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if !resigned && self.live && self.config.rules.on(Rule::LapseBeforeRelease) {
+            self.lapse(now, out);
+        }
+        if self.reign_until.take().is_some() && self.live {
+            self.say_live(out);
+        }
+    }
+
+    fn say_live(&self, out: &mut (impl Outbox<Output> + ?Sized)) {
+        out.emit(Output::Live { until: self.ends_at() - self.config.timing.margin });
     }
 
     /// The edge from live to stopping (or, on a `Dead` before the first ack, from waiting to stopping: G3, else a session
@@ -339,6 +383,7 @@ impl Session {
         self.refused.clear();
         self.next_beat_at = now;
         self.ask_at = now + self.config.timing.heartbeat * 2;
+        self.open = false;
     }
 
     fn acked(&mut self, now: Instant, from: NodeKey, ack: Ack, out: &mut (impl Outbox<Output> + ?Sized)) {
@@ -352,6 +397,7 @@ impl Session {
         }
         self.extend(now, ack.sequence, out);
         self.ack_seen = self.ack_seen.max(ack.sequence);
+        self.open |= ack.open;
         self.report_seen = self.report_seen.max(ack.report_seen);
         self.ask_at = now + self.config.timing.heartbeat * 2;
         // G1: an ack that leaves the session dead applies no command and moves no counter.
@@ -386,11 +432,14 @@ impl Session {
             return;
         }
         self.valid_until = good_until;
+        if now >= self.ends_at() {
+            return;
+        }
         if !self.live {
             self.live = true;
             out.emit(Output::Joined { session: self.number });
         }
-        out.emit(Output::Live { until: good_until - self.config.timing.margin });
+        self.say_live(out);
     }
 
     /// Obeys the commands that come next, in order. After a gap the rest waits: the coordinator sends all of them again.
@@ -517,7 +566,9 @@ impl Session {
         }
         f(Mark::Aside(&mut self.ack_seen));
         f(Mark::Aside(&mut self.directory));
+        f(Mark::Remark(&mut self.open));
         f(Mark::Deadline(&mut self.valid_until));
+        self.reign_until.iter_mut().for_each(|at| f(Mark::Deadline(at)));
         f(Mark::Deadline(&mut self.next_beat_at));
         f(Mark::Pace(&mut self.ask_at));
         f(Mark::Pace(&mut self.hint_at));

@@ -15,6 +15,7 @@
 //!      +------------------------------- LanesStopped ------------------------------------  stopping
 //!                                                                                     (session + 1, silent)
 //!   any of them: Announce of a greater term -> register there with a full report; shards and valid_until stay
+//!   while this node reigns: valid_until is the reign's end, if that is sooner (E8)
 //!   an Ack with farewell, while leaving and empty -> gone, for ever
 //! ```
 //!
@@ -33,6 +34,7 @@
 //! | L2 validity from send | `Session::beat`, `Session::extend` |
 //! | L4 commands of this term only | `Session::acked` |
 //! | G1 grants only while live | `Session::acked` |
+//! | E8 own region clipped | `Session::ends_at`, `Session::reign_over` |
 //! | session barrier | `Session::lapse`, `Session::beats` |
 //! | incarnation | `Session::heard` |
 //!
@@ -97,6 +99,17 @@ pub enum Input {
     HandOver,
     /// This node wants to leave the cluster: hand its shards over, then say [`Output::Farewell`].
     Leave,
+    /// This node reigns, and does so until then unless the reign is renewed: its own region, which no list names, must not
+    /// outlive it (E8). Said again with each renewal.
+    Reigns {
+        /// The end of the reign.
+        until: Instant,
+    },
+    /// This node's reign is over.
+    ReignOver {
+        /// It resigned: the region is listed like any other and lives on. Otherwise it lapses now.
+        resigned: bool,
+    },
     /// Somebody says who reigns. A hint: it makes the session introduce itself there, nothing more.
     CoordinatorIs {
         /// The reign.
@@ -121,7 +134,7 @@ pub enum Output {
         /// The session.
         session: u64,
     },
-    /// Handlers may start until then. Each one is later than the last of the same session.
+    /// Handlers may start until then: later than the last one said, except when this node has just begun to reign.
     Live {
         /// G before the session's end.
         until: Instant,

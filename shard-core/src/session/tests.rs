@@ -102,6 +102,7 @@ fn full_ack(session: u64, sequence: u64, first: u64, commands: &[Command]) -> Ac
         commands: commands.to_vec(),
         report_seen: 1,
         directory: None,
+        open: true,
         farewell: false,
     }
 }
@@ -402,4 +403,38 @@ fn a_session_shifted_in_time_behaves_the_same() {
         shifted.session.expire(at(millis) + day, &mut out);
         assert_eq!(out, desk.expire(millis));
     }
+}
+
+#[test]
+fn the_own_region_of_a_coordinator_rides_on_its_reign() {
+    let mut desk = Desk::live();
+    assert_eq!(desk.session.valid_until(), Some(at(3_000)));
+    assert_eq!(desk.say(20, Input::Reigns { until: at(1_200) }), [Output::Live { until: at(950) }]);
+    assert_eq!(desk.say(20, Input::Reigns { until: at(1_200) }), [], "said once");
+    assert_eq!(desk.say(300, Input::Reigns { until: at(1_450) }), [Output::Live { until: at(1_200) }]);
+    assert!(desk.session.is_live(at(1_449)) && !desk.session.is_live(at(1_450)));
+    let out = desk.expire(1_450);
+    assert!(out.contains(&Output::StopAll { session: 1 }), "the reign ran out, and the region with it: {out:?}");
+}
+
+#[test]
+fn a_reign_that_ends_takes_the_own_region_with_it_unless_it_resigned() {
+    let mut desk = Desk::live();
+    desk.say(20, Input::Reigns { until: at(1_200) });
+    let out = desk.say(30, Input::ReignOver { resigned: true });
+    assert_eq!(out, [Output::Live { until: at(2_750) }], "listed like any other, it is as good as its session");
+    desk.say(40, Input::Reigns { until: at(1_240) });
+    let out = desk.say(50, Input::ReignOver { resigned: false });
+    assert!(out.contains(&Output::StopAll { session: 1 }) && !desk.session.is_live(at(50)));
+    assert_eq!(desk.say(60, Input::ReignOver { resigned: false }), [], "it has nothing left to lose");
+}
+
+#[test]
+fn an_ack_in_the_last_moment_of_a_reign_brings_nobody_to_life() {
+    let mut desk = Desk::new();
+    desk.hear(0, Control::Announce { term: term(1) });
+    desk.beat(0);
+    desk.say(5, Input::Reigns { until: at(10) });
+    assert_eq!(desk.hear(10, ack(1, 1, &[grant(0)])), []);
+    assert_eq!(desk.session.owns(at(10), shard(0)), None);
 }

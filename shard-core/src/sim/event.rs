@@ -73,6 +73,7 @@ pub(super) enum Harm {
     Cut,
     Break,
     Leave,
+    Resign,
     Drift,
 }
 

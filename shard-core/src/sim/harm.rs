@@ -8,7 +8,8 @@ use super::options::ms;
 use crate::node::Input;
 use crate::time::{Duration, nanos};
 
-const ALL: [Harm; 7] = [Harm::Crash, Harm::Blackout, Harm::Pause, Harm::Cut, Harm::Break, Harm::Leave, Harm::Drift];
+const ALL: [Harm; 8] =
+    [Harm::Crash, Harm::Blackout, Harm::Pause, Harm::Cut, Harm::Break, Harm::Leave, Harm::Resign, Harm::Drift];
 
 impl Cluster {
     pub(super) fn arm_all(&mut self) {
@@ -26,6 +27,7 @@ impl Cluster {
             Harm::Cut => faults.cut_every,
             Harm::Break => faults.break_every,
             Harm::Leave => faults.leave_every,
+            Harm::Resign => faults.resign_every,
             Harm::Drift => faults.drift_every,
         };
         if every.is_zero() {
@@ -66,6 +68,7 @@ impl Cluster {
                 }
             }
             Harm::Leave => self.leave(seat),
+            Harm::Resign => self.resign(),
             Harm::Drift => {
                 let rate = rate(&mut self.dice.harm, &self.options);
                 let now = self.now;
@@ -98,6 +101,18 @@ impl Cluster {
             process.leaving = true;
             self.note(seat, || "wants to leave".into());
             self.push_here(self.now, seat, Event::Answer(Input::Leave));
+        }
+    }
+
+    /// Whoever reigns is asked to resign.
+    fn resign(&mut self) {
+        let reigns = |seat: &usize| {
+            let process = self.seats[*seat].process.as_ref();
+            process.is_some_and(|process| process.node.allocator().term().is_some())
+        };
+        for seat in (0..self.seats.len()).filter(reigns).collect::<Vec<_>>() {
+            self.note(seat, || "is asked to resign".into());
+            self.push_here(self.now, seat, Event::Answer(Input::Resign));
         }
     }
 

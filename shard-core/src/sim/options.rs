@@ -102,6 +102,8 @@ pub struct Faults {
     pub break_every: Duration,
     /// Between graceful departures; whoever left joins again later.
     pub leave_every: Duration,
+    /// Between requests to whoever reigns to resign.
+    pub resign_every: Duration,
     /// Between changes of one clock's rate.
     pub drift_every: Duration,
     /// Clocks run wrong by up to the bound that the timing allows.
@@ -225,6 +227,7 @@ impl Faults {
             cut_every: every(prng, 400, 3_000),
             break_every: every(prng, 100, 1_500),
             leave_every: every(prng, 2_000, 8_000),
+            resign_every: every(prng, 1_000, 5_000),
             drift_every: every(prng, 500, 5_000),
             drift: prng.chance(4, 5),
             late_joiner: prng.chance(1, 3),
@@ -276,6 +279,7 @@ fn timing(scale: u32) -> Timing {
         renew: ms(80),
         stagger: ms(25),
         candidacy: ms(60),
+        evidence: ms(20),
         drain: ms(500),
     };
     for span in [
@@ -286,6 +290,7 @@ fn timing(scale: u32) -> Timing {
         &mut timing.renew,
         &mut timing.stagger,
         &mut timing.candidacy,
+        &mut timing.evidence,
         &mut timing.drain,
     ] {
         *span *= scale;

@@ -19,6 +19,8 @@ pub enum Control {
         term: Term,
         /// Which of its rounds.
         round: u64,
+        /// Whom the reign may acknowledge, if the voter is not known to hold it (E4). A candidate sends none (E2).
+        list: Option<List>,
     },
     /// Voter: lent, for T_v from now.
     LeaseGranted {
@@ -26,6 +28,9 @@ pub enum Control {
         term: Term,
         /// The round asked for.
         round: u64,
+        /// The list that the voter holds now; none: it restarted, or never held one. Its members are left out if it is of
+        /// the very term asked for: that coordinator knows them.
+        stored: Option<List>,
     },
     /// Voter: not lent; someone else holds it or a greater term was promised.
     LeaseRefused {
@@ -38,8 +43,8 @@ pub enum Control {
     Release {
         /// The term.
         term: Term,
-        /// Whether it ever reigned; if not, the voter takes back its promise (L2).
-        reigned: bool,
+        /// How it came to its end.
+        exit: Exit,
     },
     /// A node without an ack asks a voter who reigns.
     WhoReigns,
@@ -96,6 +101,33 @@ pub enum Control {
         /// Its home, if it has one that has confirmed it.
         home: Option<Home>,
     },
+}
+
+/// How a term came to its end.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub enum Exit {
+    /// It never reigned: the voter takes back its promise (L2).
+    NeverReigned,
+    /// It reigned, and ran out or was deposed.
+    Reigned,
+    /// It was given up in good order, with every session listed: the next campaign need not wait for a late renewal.
+    Resigned,
+}
+
+/// Whom a reign may have acknowledged: the processes whose sessions a later one must hear of before it may grant what they
+/// did not report (early exit, E1-E10). Kept by the voters, from memory alone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct List {
+    /// The reign that keeps it.
+    pub term: Term,
+    /// Grows with every change within the reign; the first is 1.
+    pub version: u32,
+    /// Nobody else can have a live session. False: the reign itself does not know all of those before it.
+    pub complete: bool,
+    /// The processes, sorted. The coordinator's own is missing: its region ends with the reign (E8).
+    pub members: Vec<NodeKey>,
 }
 
 /// Where a shard lives.
@@ -189,6 +221,8 @@ pub struct Ack {
     pub report_seen: u64,
     /// The directory, if the region's version is older.
     pub directory: Option<Directory>,
+    /// The reign knows of every shard that lives, and places those that do not.
+    pub open: bool,
     /// The node was leaving, owns nothing any more, and is released for good.
     pub farewell: bool,
 }

@@ -12,5 +12,7 @@ pub mod frame;
 pub mod link;
 mod stream;
 
-pub use control::{Ack, Command, Control, Directory, DirectoryEntry, Heartbeat, Home, KindReport, Owned, Report};
+pub use control::{
+    Ack, Command, Control, Directory, DirectoryEntry, Exit, Heartbeat, Home, KindReport, List, Owned, Report,
+};
 pub use stream::{ReplyFate, Stream, StreamRef};

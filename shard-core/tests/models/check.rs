@@ -1,52 +1,74 @@
 //! Runs a model to its end and says what was seen.
 
+use std::fmt::Debug;
+use std::hash::Hash;
 use std::time::Instant;
 
-use stateright::{Checker, HasDiscoveries, Model};
+use stateright::{Checker, HasDiscoveries, Model, Property};
 
-/// What became of a model.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// States visited.
-    pub(crate) states: usize,
-    /// The longest of the shortest paths.
-    pub(crate) depth: usize,
-    /// The property that was violated, and the steps that lead there.
-    pub(crate) broken: Option<(&'static str, Vec<String>)>,
-    /// What should have been seen and was not.
-    pub(crate) unseen: Vec<&'static str>,
+/// A model whose states and steps can be shown.
+pub(crate) trait World:
+    Model<
+        State: Clone + Hash + PartialEq + Debug + Send + Sync + 'static,
+        Action: Clone + PartialEq + Debug + Send + Sync,
+    > + Send
+    + Sync
+    + 'static
+{
 }
 
-/// Explores a model breadth first until everything was visited or a property is violated.
-pub(crate) fn explore<M>(name: &str, model: M, threads: usize) -> Outcome
-where
-    M: Model + Send + Sync + 'static,
-    M::State: Clone + std::hash::Hash + PartialEq + std::fmt::Debug + Send + Sync + 'static,
-    M::Action: Clone + PartialEq + std::fmt::Debug + Send + Sync,
+impl<M> World for M where
+    M: Model<
+            State: Clone + Hash + PartialEq + Debug + Send + Sync + 'static,
+            Action: Clone + PartialEq + Debug + Send + Sync,
+        > + Send
+        + Sync
+        + 'static
 {
+}
+
+/// Every state can be visited, there are at least this many, none breaks a promise, and in some of them things happen.
+pub(crate) fn closes(name: &str, model: impl World, states: usize) {
+    let found = explore(name, model);
+    assert_eq!(found.broken, None, "{name}");
+    assert_eq!(found.unseen, Vec::<&str>::new(), "{name}: what never happens proves nothing");
+    assert!(found.states >= states, "{name}: {} states, not {states}: the model has shrunk", found.states);
+}
+
+/// A state that breaks this promise can be reached.
+pub(crate) fn kills(name: &str, model: impl World, promise: &str) {
+    let found = explore(name, model);
+    let (broken, steps) = found.broken.unwrap_or_else(|| panic!("{name} survives"));
+    assert!(broken.starts_with(promise), "{name} breaks {broken}:\n{}", steps.join("\n"));
+}
+
+struct Found {
+    states: usize,
+    /// The property that is violated, and the steps that lead there.
+    broken: Option<(&'static str, Vec<String>)>,
+    /// What should have been seen and was not.
+    unseen: Vec<&'static str>,
+}
+
+/// Explores a model breadth first, on one thread, until everything was visited or a property is violated.
+fn explore<M: World>(name: &str, model: M) -> Found {
     let began = Instant::now();
-    let checker = model.checker().threads(threads).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
-    let found = checker.discoveries();
-    let broken =
-        checker.model().properties().into_iter().filter(|property| property.expectation.discovery_is_failure());
-    let broken = broken.filter_map(|property| {
-        let path = found.get(property.name)?.clone();
-        Some((property.name, path.into_actions().iter().map(|step| format!("{step:?}")).collect::<Vec<_>>()))
-    });
-    let broken = broken.min_by_key(|(_, steps)| steps.len());
-    let unseen: Vec<_> = checker
-        .model()
-        .properties()
-        .into_iter()
-        .filter(|property| !property.expectation.discovery_is_failure() && !found.contains_key(property.name))
-        .map(|property| property.name)
-        .collect();
-    let outcome = Outcome { states: checker.unique_state_count(), depth: checker.max_depth(), broken, unseen };
-    let verdict = match &outcome.broken {
-        Some((property, steps)) => format!("violates {property} in {} steps", steps.len()),
-        None => format!("closes at depth {}", outcome.depth),
+    let checker = model.checker().threads(1).finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join();
+    let mut paths = checker.discoveries();
+    let (harms, sights): (Vec<Property<M>>, Vec<_>) =
+        checker.model().properties().into_iter().partition(|property| property.expectation.discovery_is_failure());
+    let unseen = sights.into_iter().map(|sight| sight.name).filter(|name| !paths.contains_key(name)).collect();
+    let mut show = |harm: Property<M>| {
+        let steps = paths.remove(harm.name)?.into_actions();
+        Some((harm.name, steps.iter().map(|step| format!("{step:?}")).collect::<Vec<_>>()))
     };
-    let seconds = began.elapsed().as_secs_f64();
-    println!("{name}: {} states, {} generated, {seconds:.1} s: {verdict}", outcome.states, checker.state_count());
-    outcome
+    let broken = harms.into_iter().filter_map(&mut show).min_by_key(|(_, steps)| steps.len());
+    let (states, depth) = (checker.unique_state_count(), checker.max_depth());
+    let verdict = match &broken {
+        Some((harm, steps)) => format!("in {} steps not {harm}", steps.len()),
+        None => format!("closed at depth {depth}"),
+    };
+    let (steps, seconds) = (checker.state_count(), began.elapsed().as_secs_f64());
+    println!("{name}: {states} states, {steps} steps, {seconds:.1} s: {verdict}");
+    Found { states, broken, unseen }
 }

@@ -4,7 +4,7 @@
 use shard_core::id::{Incarnation, NodeId, NodeKey, Term};
 use shard_core::machine::{Mark, Sort};
 use shard_core::time::{Duration, Instant};
-use shard_core::wire::{Command, Control};
+use shard_core::wire::{Command, Control, List};
 
 /// One step of the slowest clock; the fastest one makes two.
 pub(crate) const UNIT: Duration = Duration::from_secs(1);
@@ -60,7 +60,7 @@ pub(crate) fn pass(steps: u32) -> impl FnMut(Mark<'_>) {
 pub(crate) fn mail_marks(mail: &mut Mail, f: &mut dyn FnMut(Mark<'_>)) {
     let Mail { from, to, message } = mail;
     match message {
-        Control::LeaseRequest { term, round } | Control::LeaseGranted { term, round } => {
+        Control::LeaseRequest { term, round, .. } | Control::LeaseGranted { term, round, .. } => {
             f(Mark::Number(term.node, Sort::Round, round));
             f(Mark::Term(term));
         }
@@ -100,6 +100,12 @@ pub(crate) fn mail_marks(mail: &mut Mail, f: &mut dyn FnMut(Mark<'_>)) {
     f(Mark::Node(to));
 }
 
+/// Shows the names in a list, but for the processes.
+pub(crate) fn list_marks(list: &mut List, f: &mut dyn FnMut(Mark<'_>)) {
+    f(Mark::Version(list.term, &mut list.version));
+    f(Mark::Term(&mut list.term));
+}
+
 /// All names of a state, and the ones that they get.
 #[derive(Default)]
 pub(crate) struct Names {
@@ -107,6 +113,7 @@ pub(crate) struct Names {
     lives: Vec<NodeKey>,
     numbers: Vec<(NodeKey, Sort, u64)>,
     tokens: Vec<(u64, u32)>,
+    versions: Vec<(Term, u32)>,
 }
 
 impl Names {
@@ -122,6 +129,8 @@ impl Names {
         names.numbers.dedup();
         names.tokens.sort_unstable();
         names.tokens.dedup();
+        names.versions.sort_unstable();
+        names.versions.dedup();
         names
     }
 
@@ -141,6 +150,7 @@ impl Names {
                 self.counters.push(token.counter);
                 self.tokens.push((token.counter, token.number));
             }
+            Mark::Version(term, version) if *version > 0 => self.versions.push((term, *version)),
             Mark::Number(of, sort, value) if sort == Sort::Command || (*value > 0 && *value < u64::MAX) => {
                 self.numbers.push((of, sort, *value));
             }
@@ -162,6 +172,11 @@ impl Names {
             }
             // The next grant must differ from those still named somewhere.
             Mark::Grants(term, number) => *number = self.grant(term.counter, u32::MAX),
+            Mark::Version(term, version) => {
+                let first = self.versions.partition_point(|known| *known < (term, 1));
+                let upto = self.versions.partition_point(|known| *known <= (term, *version));
+                *version = u32::try_from(upto - first).expect("there are few");
+            }
             Mark::Number(of, sort, value) => *value = self.number(of, sort, *value),
             _ => {}
         }

@@ -5,16 +5,21 @@
 //! promises. Or an external authority holds a key, loses it at any moment, and the coordinator that had it does not notice
 //! ([`Source::Authority`]); what makes or keeps an owner is then held back until the authority confirms (rule X2). Grants
 //! and drains come whenever the allocator would take them, so the result holds for every strategy.
+//!
+//! The voters' lists (early exit) are one board ([`Lists::Kept`]): what a majority of the voters holds, at any moment stored
+//! anew, and read by the next reign, or not read in time. Without them ([`Lists::Ignored`]) every quarantine lasts W.
+
+use std::collections::VecDeque;
 
 use shard_core::coordinator::{self, Allocator, AllocatorConfig, Stage};
 use shard_core::id::{Incarnation, Kind, NodeId, NodeKey, ShardId, ShardKey, Term, Token};
 use shard_core::machine::{Machine, Mark, Notice, Rule, Rules, Sort, Timing};
 use shard_core::session::{self, Session, SessionConfig};
 use shard_core::time::{Duration, Instant};
-use shard_core::wire::{Control, KindReport};
+use shard_core::wire::{Control, KindReport, List};
 use stateright::{Model, Property};
 
-use crate::normal::{FAR, Mail, NOW, Names, UNIT, mail_marks, pass, settle};
+use crate::normal::{FAR, Mail, NOW, Names, UNIT, list_marks, mail_marks, pass, settle};
 
 const REGIONS: usize = 2;
 const KEY: ShardKey = ShardKey { kind: Kind(7), shard: ShardId(0) };
@@ -24,6 +29,10 @@ const KEY: ShardKey = ShardKey { kind: Kind(7), shard: ShardId(0) };
 pub(crate) struct Owners {
     pub(crate) rules: Rules,
     pub(crate) source: Source,
+    pub(crate) lists: Lists,
+    /// Nodes that may reign. Whoever lost the reign releases nothing any more, so one stands for all that ever have it; a
+    /// loser that goes on needs a place of its own. Then each is elected once, in turn.
+    pub(crate) seats: usize,
     /// Late frames of one kind between the coordinator and one region that can still matter; of more, the oldest are lost.
     pub(crate) late: usize,
     /// How often regions may crash in all.
@@ -44,6 +53,15 @@ pub(crate) enum Source {
     Reigns,
     /// A key at an external authority, and how well its holder uses it.
     Authority(Confirm),
+}
+
+/// What the voters do with the lists of sessions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Lists {
+    /// They confirm each at once, and tell no successor: the quarantine always lasts W.
+    Ignored,
+    /// They store each some time later and tell successors.
+    Kept,
 }
 
 /// When a coordinator lets go what it decided (rule X2).
@@ -67,8 +85,12 @@ pub(crate) struct World {
     seats: Vec<Seat>,
     /// Who has the key.
     holder: Option<usize>,
+    /// Who may be elected next.
+    next: usize,
     regions: Vec<Region>,
     mail: Vec<Mail>,
+    /// What a majority of the voters holds: whether nobody else can have a live session, and who may.
+    board: Option<(bool, Vec<NodeKey>)>,
     crashes: u8,
     /// I7 was broken.
     conflict: bool,
@@ -83,6 +105,8 @@ struct Seat {
     held: Vec<Mail>,
     /// A confirmation is under way to it.
     answer: bool,
+    /// A list on its way to the voters, and whether they have it.
+    listing: Option<(List, bool)>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -98,8 +122,12 @@ struct Region {
 pub(crate) enum Step {
     /// Clocks make steps: one if the bit is unset, two if it is set; the seats' first, then the regions'.
     Tick(u32),
-    /// A reign begins.
-    Elect(usize),
+    /// A reign begins; whether it learns in time what the voters hold.
+    Elect(usize, bool),
+    /// A majority of the voters stores a list.
+    Store(usize),
+    /// The coordinator hears of it.
+    Stored(usize),
     /// The authority loses the key.
     KeyLoss,
     /// The authority confirms: what is held goes out.
@@ -128,7 +156,7 @@ pub(crate) enum Step {
 
 impl Owners {
     /// Sessions of `session` steps, a wait of `wait`; two late frames, drains, no crash.
-    pub(crate) fn new(rules: Rules, session: u32, wait: u32) -> Self {
+    pub(crate) fn new(session: u32, wait: u32) -> Self {
         let (margin, tick) = (Duration::from_nanos(1), Duration::from_nanos(1));
         // A heartbeat every step, but never sooner: else they would pile up in no time.
         let timing = Timing {
@@ -142,8 +170,10 @@ impl Owners {
         let reign = Timing { lease: timing.drifted(timing.reign), silence: timing.drifted(timing.reign), ..timing };
         assert_eq!(reign.check(), Ok(()));
         Self {
-            rules,
+            rules: Rules::all(),
             source: Source::Reigns,
+            lists: Lists::Ignored,
+            seats: 1,
             late: 2,
             crashes: 0,
             drains: true,
@@ -153,18 +183,15 @@ impl Owners {
         }
     }
 
-    fn seats(&self) -> usize {
-        match self.source {
-            // Whoever lost the reign releases nothing any more, so one place stands for all who ever have it.
-            Source::Reigns => 1,
-            Source::Authority(_) => 2,
-        }
+    /// The same, but without `rule`.
+    pub(crate) fn without(self, rule: Rule) -> Self {
+        Self { rules: self.rules.and_without(rule), ..self }
     }
 
     fn seat(&self, seat: usize) -> Seat {
         let me = NodeKey { id: NodeId(9 + seat as u64), incarnation: Incarnation(1) };
         let config = AllocatorConfig { me, timing: self.timing.clone(), rules: self.rules, alone: false };
-        Seat { me, allocator: Allocator::new(config), held: Vec::new(), answer: false }
+        Seat { me, allocator: Allocator::new(config), held: Vec::new(), answer: false, listing: None }
     }
 
     fn region(&self, me: NodeKey) -> Region {
@@ -177,17 +204,23 @@ impl Owners {
 
     /// Lets a coordinator hear something, or its timer fire. Commands leave at once.
     fn tell(&self, world: &mut World, seat: usize, now: Instant, input: Option<coordinator::Input>) {
-        let mut out = Vec::new();
-        let Seat { me, allocator, held, .. } = &mut world.seats[seat];
+        let mut out = VecDeque::new();
+        let Seat { me, allocator, held, listing, .. } = &mut world.seats[seat];
         if let Some(input) = input {
             allocator.handle(now, input, &mut out);
         }
         allocator.expire(NOW, &mut out);
-        for output in out {
+        while let Some(output) = out.pop_front() {
             match output {
+                coordinator::Output::Publish(list) if self.lists == Lists::Kept => *listing = Some((list, false)),
+                coordinator::Output::Publish(List { term, version, .. }) => {
+                    allocator.handle(NOW, coordinator::Input::Confirmed { term, version }, &mut out);
+                    allocator.expire(NOW, &mut out);
+                }
                 coordinator::Output::Send { to, message: Control::Ack(mut ack) } => {
                     // The directory says nothing of who owns what.
                     ack.directory = None;
+                    ack.open = false;
                     let mail = Mail { from: *me, to, message: Control::Ack(ack) };
                     if matches!(self.source, Source::Reigns | Source::Authority(Confirm::Never)) {
                         world.mail.push(mail);
@@ -323,6 +356,7 @@ impl World {
         for seat in &mut self.seats {
             seat.allocator.each_mark(f);
             seat.held.iter_mut().for_each(|mail| mail_marks(mail, f));
+            seat.listing.iter_mut().for_each(|(list, _)| list_marks(list, f));
         }
         for region in &mut self.regions {
             region.session.each_mark(f);
@@ -371,16 +405,26 @@ impl World {
         }
     }
 
+    /// What is under way.
+    pub(crate) fn mail(&self) -> &[Mail] {
+        &self.mail
+    }
+
+    /// The process that a region is now.
+    pub(crate) fn region(&self, region: usize) -> NodeKey {
+        self.regions[region].me
+    }
+
     /// The live owners.
-    fn owners(&self) -> impl Iterator<Item = &Region> {
-        self.regions.iter().filter(|region| region.session.owns(NOW, KEY).is_some())
+    pub(crate) fn owners(&self) -> impl Iterator<Item = NodeKey> {
+        self.regions.iter().filter(|region| region.session.owns(NOW, KEY).is_some()).map(|region| region.me)
     }
 
     /// Every live owner stands in the table of whoever may grant: what I1 rests on.
     fn table_covers_the_owners(&self) -> bool {
         let granting = |seat: &&Seat| seat.allocator.may_allocate(NOW);
         let listed = |seat: &Seat| seat.allocator.place(KEY).map(|place| place.owner);
-        self.seats.iter().filter(granting).all(|seat| self.owners().all(|region| listed(seat) == Some(region.me)))
+        self.seats.iter().filter(granting).all(|seat| self.owners().all(|owner| listed(seat) == Some(owner)))
     }
 
     /// The greatest counter that anybody knows of.
@@ -389,9 +433,26 @@ impl World {
     }
 }
 
+/// Besides the rest, all versions of the list up to the one confirmed are alike. That one is shown last.
+fn settle_allocator(allocator: &mut Allocator) {
+    let (mut confirmed, mut settle) = (0, settle(Instant::ZERO));
+    allocator.each_mark(&mut |mark| {
+        if let Mark::Version(_, version) = mark {
+            confirmed = *version;
+        } else {
+            settle(mark);
+        }
+    });
+    allocator.each_mark(&mut |mark| {
+        if let Mark::Version(_, version) = mark {
+            *version = confirmed.max(*version);
+        }
+    });
+}
+
 impl Seat {
     fn settle(&mut self) {
-        self.allocator.each_mark(&mut settle(Instant::ZERO));
+        settle_allocator(&mut self.allocator);
         self.held.iter_mut().for_each(|mail| mail_marks(mail, &mut settle(Instant::ZERO)));
     }
 
@@ -410,11 +471,11 @@ impl Seat {
             }
         });
         with.expire(NOW, &mut |_| {});
-        with.each_mark(&mut settle(Instant::ZERO));
+        settle_allocator(&mut with);
         if lazy {
             let mut without = self.allocator.clone();
             without.expire(NOW, &mut |_| {});
-            without.each_mark(&mut settle(Instant::ZERO));
+            settle_allocator(&mut without);
             hit || with != without
         } else {
             hit || with != self.allocator
@@ -462,10 +523,11 @@ impl Model for Owners {
     type Action = Step;
 
     fn init_states(&self) -> Vec<World> {
-        let seats = (0..self.seats()).map(|seat| self.seat(seat)).collect();
+        let seats = (0..self.seats).map(|seat| self.seat(seat)).collect();
         let key = |region| NodeKey { id: NodeId(1 + region as u64), incarnation: Incarnation(1) };
         let regions = (0..REGIONS).map(|region| self.region(key(region))).collect();
-        let mut world = World { seats, holder: None, regions, mail: Vec::new(), crashes: 0, conflict: false };
+        let mut world =
+            World { seats, holder: None, next: 0, regions, mail: Vec::new(), board: None, crashes: 0, conflict: false };
         self.normal(&mut world);
         vec![world]
     }
@@ -476,9 +538,15 @@ impl Model for Owners {
         if world.holder.is_some() && authority {
             steps.push(Step::KeyLoss);
         }
-        for (seat, Seat { allocator, held, answer, .. }) in world.seats.iter().enumerate() {
-            if world.holder.is_none() || !authority {
-                steps.push(Step::Elect(seat));
+        for (seat, Seat { allocator, held, answer, listing, .. }) in world.seats.iter().enumerate() {
+            if (world.holder.is_none() || !authority) && world.next == seat {
+                steps.push(Step::Elect(seat, false));
+                if world.board.is_some() {
+                    steps.push(Step::Elect(seat, true));
+                }
+            }
+            if let Some((_, stored)) = listing {
+                steps.push(if *stored { Step::Stored(seat) } else { Step::Store(seat) });
             }
             if self.source == Source::Authority(Confirm::Before) {
                 if world.holder == Some(seat) && !answer {
@@ -534,15 +602,29 @@ impl Model for Owners {
                     region.session.each_mark(&mut pass(steps(seats + clock)));
                 }
             }
-            Step::Elect(seat) => {
+            Step::Elect(seat, told) => {
                 let early = self.source == Source::Authority(Confirm::EarlyWindow);
                 let since = if early { NOW - self.timing.wait } else { NOW };
                 let term = Term { counter: world.latest() + 1, node: world.seats[seat].me };
-                let Seat { held, answer, .. } = &mut world.seats[seat];
+                let Seat { held, answer, listing, .. } = &mut world.seats[seat];
                 held.clear();
-                *answer = false;
+                (*answer, *listing) = (false, None);
                 world.holder = Some(seat);
+                world.next += usize::from(self.seats > 1);
                 self.tell(&mut world, seat, since, Some(coordinator::Input::Elected { term }));
+                // A majority without one is no evidence, and nobody need be named by the rest.
+                let evidence = world.board.clone().filter(|_| told);
+                let (complete, carried) = evidence.unwrap_or_default();
+                self.tell(&mut world, seat, NOW, Some(coordinator::Input::Evidence { term, complete, carried }));
+            }
+            Step::Store(seat) => {
+                let (list, stored) = world.seats[seat].listing.as_mut()?;
+                *stored = true;
+                world.board = Some((list.complete, list.members.clone()));
+            }
+            Step::Stored(seat) => {
+                let (List { term, version, .. }, _) = world.seats[seat].listing.take()?;
+                self.tell(&mut world, seat, NOW, Some(coordinator::Input::Confirmed { term, version }));
             }
             Step::KeyLoss => {
                 let lost = world.holder.take()?;

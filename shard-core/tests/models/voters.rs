@@ -6,12 +6,12 @@
 
 use shard_core::election::{Campaign, Election, ElectionConfig, ElectionInput, ElectionOutput};
 use shard_core::id::{Incarnation, NodeId, NodeKey, Term};
-use shard_core::machine::{Fixed, Machine, Mark, Rules, Timing};
+use shard_core::machine::{Fixed, Machine, Mark, Rule, Rules, Timing};
 use shard_core::time::{Duration, Instant};
 use shard_core::wire::Control;
 use stateright::{Model, Property};
 
-use crate::normal::{Mail, NOW, Names, SPACE, UNIT, mail_marks, pass, settle};
+use crate::normal::{FAR, Mail, NOW, Names, SPACE, UNIT, mail_marks, pass, settle};
 
 const NODES: usize = 3;
 /// Lives of one node that a state can still name.
@@ -67,7 +67,7 @@ pub(crate) enum Step {
 impl Voters {
     /// Two candidates, machines that look at the clock in time, any number of crashes; reigns of `reign` steps, leases and
     /// silences of `lease`.
-    pub(crate) fn new(rules: Rules, reign: u32, lease: u32) -> Self {
+    pub(crate) fn new(reign: u32, lease: u32) -> Self {
         let timing = Timing {
             // Two clocks differ by a factor of two.
             rate_error_permille: 333,
@@ -75,6 +75,8 @@ impl Voters {
             lease: UNIT * lease,
             silence: UNIT * lease,
             renew: UNIT,
+            // No evidence is waited for.
+            evidence: FAR.since(NOW),
             candidacy: UNIT * reign,
             stagger: Duration::ZERO,
             ..Timing::lan()
@@ -83,10 +85,19 @@ impl Voters {
         let voters: Vec<_> = (0..NODES).map(|node| key(node, 1).id).collect();
         let config = |node, life| {
             let config = ElectionConfig::new(key(node, life), voters.clone(), timing.clone());
-            Fixed::new(config.expect("the times are safe").with_rules(rules))
+            Fixed::new(config.expect("the times are safe"))
         };
         let configs = (0..NODES).map(|node| (1..=LIVES).map(|life| config(node, life)).collect()).collect();
-        Self { rules, candidates: 2, crashes: None, lazy: false, configs }
+        Self { rules: Rules::all(), candidates: 2, crashes: None, lazy: false, configs }
+    }
+
+    /// The same, but without `rule`.
+    pub(crate) fn without(mut self, rule: Rule) -> Self {
+        self.rules = self.rules.and_without(rule);
+        for config in self.configs.iter_mut().flatten() {
+            *config = Fixed::new(ElectionConfig::clone(config).with_rules(self.rules));
+        }
+        self
     }
 
     fn config(&self, me: NodeKey) -> Fixed<ElectionConfig> {
@@ -105,6 +116,7 @@ impl Voters {
             Some(input) => machine.handle(NOW, input, &mut out),
             None => machine.expire(NOW, &mut out),
         }
+        let mut ended = None;
         for output in out {
             match output {
                 // A refusal does what giving up does, so it need not be carried.
@@ -113,11 +125,19 @@ impl Voters {
                     let to = NodeKey { id: to, incarnation: Incarnation(1) };
                     world.mail.push(Mail { from: *me, to, message });
                 }
+                // What the reign kept alive on this node stops at once. Later is as if the mail were late.
+                ElectionOutput::Lost { term, resigned: false } => ended = Some(term),
+                // Nobody has sessions here, so there is nothing to list.
                 ElectionOutput::NeedWall
                 | ElectionOutput::Elected { .. }
+                | ElectionOutput::Evidence { .. }
+                | ElectionOutput::Confirmed { .. }
                 | ElectionOutput::Lost { .. }
                 | ElectionOutput::Notice(_) => {}
             }
+        }
+        if let Some(term) = ended {
+            self.act(world, node, Some(ElectionInput::Stopped { term }));
         }
     }
 
@@ -186,11 +206,13 @@ impl Voters {
         let Mail { from, to, message } = mail;
         match message {
             // A vote that was counted, or cannot count any more, only ties the voter: as if its mail were lost.
-            Control::LeaseRequest { term, round } => {
-                let granted = Control::LeaseGranted { term: *term, round: *round };
+            Control::LeaseRequest { term, round, .. } => {
+                let granted = Control::LeaseGranted { term: *term, round: *round, stored: None };
                 let candidate = &world.nodes[place_of(from.id)];
                 candidate.me == *from && candidate.notices(*to, granted)
             }
+            // A vote for a former life is of use only to one that doesn't look at it, perhaps later.
+            Control::LeaseGranted { term, .. } if !self.rules.on(Rule::Incarnation) => term.node.id == to.id,
             message => world.nodes[place_of(to.id)].notices(*from, message.clone()),
         }
     }

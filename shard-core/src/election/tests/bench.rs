@@ -76,6 +76,11 @@ impl Bench {
                     self.mail.push(Letter { from, to: usize::try_from(to.0).unwrap(), message });
                 }
                 ElectionOutput::NeedWall => self.handle(node, ElectionInput::Start { wall: self.wall }),
+                // What the reign kept alive here stops at once.
+                ElectionOutput::Lost { term, .. } => {
+                    self.said.push((node, output));
+                    self.handle(node, ElectionInput::Stopped { term });
+                }
                 other => self.said.push((node, other)),
             }
         }

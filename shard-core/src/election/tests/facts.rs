@@ -11,7 +11,7 @@ use crate::election::{
 use crate::id::{NodeId, NodeKey, Term};
 use crate::machine::{Fixed, Machine, Notice, Rules, Timing};
 use crate::time::{Duration, Instant};
-use crate::wire::Control;
+use crate::wire::{Control, Exit};
 
 const fn at(millis: u64) -> Instant {
     Instant::from_millis(millis)
@@ -98,16 +98,29 @@ fn a_reign_counts_from_the_round_and_is_renewed() {
 }
 
 #[test]
-fn the_host_hears_lost_before_any_release() {
+fn nobody_hears_that_a_reign_is_over_before_what_it_kept_alive_has_stopped() {
     let mut bench = Bench::new(Rules::all());
     let term = bench.elect_first();
     bench.pass([1_000; 3]);
     let mut out = Vec::new();
     bench.nodes[0].expire(bench.clocks[0], &mut out);
-    let release = |to| ElectionOutput::Send { to: NodeId(to), message: Control::Release { term, reigned: true } };
     let ended = ElectionOutput::Notice(Notice::ReignEnded { term });
-    assert_eq!(out, [ElectionOutput::Lost { term }, ended, release(1), release(2)]);
+    assert_eq!(out, [ElectionOutput::Lost { term, resigned: false }, ended]);
+    assert_eq!(bench.nodes[0].voter().unwrap().holder(bench.clocks[0]), Some(term), "nor does its own voter");
+    // A vote that comes late is not given back yet either.
+    let from = |node, message| ElectionInput::Heard { from: key(node, 1), message };
+    out.clear();
+    let late = Control::LeaseGranted { term, round: 1, stored: None };
+    bench.nodes[0].handle(bench.clocks[0], from(1, late.clone()), &mut out);
+    assert_eq!(out, []);
+
+    bench.nodes[0].handle(bench.clocks[0], ElectionInput::Stopped { term }, &mut out);
+    let release = |to| ElectionOutput::Send { to: NodeId(to), message: Control::Release { term, exit: Exit::Reigned } };
+    assert_eq!(out, [release(1), release(2)]);
     assert_eq!(bench.nodes[0].voter().unwrap().holder(bench.clocks[0]), None, "its own voter is free as well");
+    out.clear();
+    bench.nodes[0].handle(bench.clocks[0], from(1, late), &mut out);
+    assert_eq!(out, [release(1)]);
 }
 
 #[test]
@@ -120,7 +133,9 @@ fn a_candidate_gives_way_to_a_greater_counter_and_a_coordinator_does_not() {
     bench.mail.clear();
     bench.handle(0, refusal.clone());
     assert_eq!(bench.nodes[0].campaign().unwrap().term(), None);
-    assert!(bench.mail.iter().all(|letter| letter.message == Control::Release { term: mine, reigned: false }));
+    assert!(
+        bench.mail.iter().all(|letter| letter.message == Control::Release { term: mine, exit: Exit::NeverReigned })
+    );
     assert_eq!(bench.mail.len(), 2);
 
     let mut bench = Bench::new(Rules::all());
@@ -186,7 +201,7 @@ fn a_vote_for_an_abandoned_term_is_given_back() {
     bench.deliver_if(0, 2, |message| matches!(message, Control::LeaseRequest { .. }));
     assert_eq!(bench.nodes[2].voter().unwrap().holder(bench.clocks[2]), Some(mine), "the request outran its release");
     bench.deliver(2, 0);
-    bench.deliver_if(0, 2, |message| *message == Control::Release { term: mine, reigned: false });
+    bench.deliver_if(0, 2, |message| *message == Control::Release { term: mine, exit: Exit::NeverReigned });
     assert_eq!(bench.nodes[2].voter().unwrap().holder(bench.clocks[2]), None);
 }
 
@@ -219,8 +234,8 @@ fn frames_in_anothers_name_and_absurd_counters_are_dropped_with_a_notice() {
     bench.pass([FIRST; 3]);
     let before = bench.nodes[2].clone();
     let heard = |from: NodeKey, message| ElectionInput::Heard { from, message };
-    bench.handle(2, heard(key(1, 1), Control::LeaseRequest { term: term(5, 0), round: 1 }));
-    bench.handle(2, heard(key(1, 1), Control::Release { term: term(5, 0), reigned: true }));
+    bench.handle(2, heard(key(1, 1), Control::LeaseRequest { term: term(5, 0), round: 1, list: None }));
+    bench.handle(2, heard(key(1, 1), Control::Release { term: term(5, 0), exit: Exit::Reigned }));
     bench.handle(2, heard(key(1, 1), Control::Announce { term: term(u64::MAX, 1) }));
     bench.handle(2, ElectionInput::LearnedCounter(u64::MAX));
     assert!(bench.mail.is_empty());
@@ -233,7 +248,7 @@ fn frames_in_anothers_name_and_absurd_counters_are_dropped_with_a_notice() {
 
     bench.act(0);
     let mine = bench.nodes[0].campaign().unwrap().term().unwrap();
-    bench.handle(0, heard(key(9, 1), Control::LeaseGranted { term: mine, round: 1 }));
+    bench.handle(0, heard(key(9, 1), Control::LeaseGranted { term: mine, round: 1, stored: None }));
     assert_eq!(bench.reign(0), None, "a stranger has no vote");
 }
 
@@ -245,12 +260,14 @@ fn one_voter_that_is_alone_reigns_at_once_and_stays() {
     node.expire(at(7), &mut out);
     node.handle(at(7), ElectionInput::Start { wall: 1_000 }, &mut out);
     assert_eq!(out, [ElectionOutput::NeedWall, ElectionOutput::Elected { term: term(1_000, 0) }]);
+    out.clear();
     for _ in 0..20 {
         let due = node.deadline().unwrap();
         node.expire(due, &mut out);
         assert_eq!(node.reigning(due), Some(term(1_000, 0)));
     }
-    assert_eq!(out.len(), 2, "it talks to nobody");
+    let evidence = ElectionOutput::Evidence { term: term(1_000, 0), complete: false, carried: vec![] };
+    assert_eq!(out, [evidence], "it talks to nobody, and after a restart it knows nothing");
 }
 
 #[test]
@@ -261,7 +278,7 @@ fn three_of_five_votes_make_a_reign() {
     node.expire(now, &mut out);
     node.handle(now, ElectionInput::Start { wall: 7 }, &mut out);
     assert_eq!(out.len(), 1 + 4, "one request to each other voter");
-    let message = Control::LeaseGranted { term: term(7, 0), round: 1 };
+    let message = Control::LeaseGranted { term: term(7, 0), round: 1, stored: None };
     for voter in [3, 3] {
         node.handle(now, ElectionInput::Heard { from: key(voter, 1), message: message.clone() }, &mut out);
         assert_eq!(node.reigning(now), None, "a vote that comes twice counts once");
@@ -284,7 +301,7 @@ fn who_does_not_vote_never_campaigns() {
     let mut out = Vec::new();
     node.handle(at(0), ElectionInput::Start { wall: 3 }, &mut out);
     node.handle(at(0), ElectionInput::StepDown, &mut out);
-    let message = Control::LeaseRequest { term: term(5, 0), round: 1 };
+    let message = Control::LeaseRequest { term: term(5, 0), round: 1, list: None };
     node.handle(at(0), ElectionInput::Heard { from: key(0, 1), message }, &mut out);
     node.expire(at(1_000_000), &mut out);
     assert_eq!((node.deadline(), out), (None, vec![]));

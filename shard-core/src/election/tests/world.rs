@@ -214,7 +214,8 @@ impl World {
                     self.handle(node, ElectionInput::Start { wall });
                 }
                 ElectionOutput::Elected { .. } => self.elections += 1,
-                ElectionOutput::Lost { .. } | ElectionOutput::Notice(_) => {}
+                ElectionOutput::Lost { term, .. } => self.handle(node, ElectionInput::Stopped { term }),
+                ElectionOutput::Evidence { .. } | ElectionOutput::Confirmed { .. } | ElectionOutput::Notice(_) => {}
             }
         }
         self.arm(node);

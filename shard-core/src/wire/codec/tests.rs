@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::id::{Incarnation, Kind, NodeId, ShardId, Term};
 use crate::time::Duration;
-use crate::wire::{Ack, Command, Directory, DirectoryEntry, Heartbeat, Home, KindReport, Owned, Report};
+use crate::wire::{Ack, Command, Directory, DirectoryEntry, Exit, Heartbeat, Home, KindReport, List, Owned, Report};
 
 const KEY: ShardKey = ShardKey { kind: Kind(0x1122_3344), shard: ShardId(5) };
 const TOKEN: Token = Token { counter: 6, node: NodeId(7), number: 8 };
@@ -100,14 +100,17 @@ fn controls() -> Vec<(Control, &'static str)> {
             nodes: vec![DirectoryEntry { node: NODE, address: "h:7".to_owned() }],
             gone: vec![NODE],
         }),
+        open: true,
         farewell: false,
     };
     let home = Home { node: NODE, token: TOKEN, closed: true };
+    let list = List { term: TERM, version: 2, complete: true, members: vec![NODE] };
     vec![
-        (Control::LeaseRequest { term: TERM, round: 300 }, "0003090aac02"),
-        (Control::LeaseGranted { term: TERM, round: 1 }, "0103090a01"),
+        (Control::LeaseRequest { term: TERM, round: 300, list: None }, "0003090aac0200"),
+        (Control::LeaseRequest { term: TERM, round: 1, list: Some(list) }, "0003090a010103090a020101090a"),
+        (Control::LeaseGranted { term: TERM, round: 1, stored: None }, "0103090a0100"),
         (Control::LeaseRefused { term: TERM, promised: TERM }, "0203090a03090a"),
-        (Control::Release { term: TERM, reigned: true }, "0303090a01"),
+        (Control::Release { term: TERM, exit: Exit::Reigned }, "0303090a01"),
         (Control::WhoReigns, "04"),
         (Control::Reign { term: TERM, address: "h:7".to_owned() }, "0503090a03683a37"),
         (Control::Announce { term: TERM }, "0603090a"),
@@ -123,7 +126,7 @@ fn controls() -> Vec<(Control, &'static str)> {
             "0903090a0102030200c4e6888901050607080\
              1c4e688890105050004\
              0105\
-             01090a03683a3701090a00",
+             01090a03683a3701090a0100",
         ),
         (Control::Dead { term: TERM, session: 2 }, "0a03090a02"),
         (Control::KindRefused { term: TERM, kind: Kind(1), cluster: 64, node_shards: 32 }, "0b03090a014020"),
