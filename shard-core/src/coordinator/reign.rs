@@ -471,7 +471,9 @@ impl Reign {
             for key in self.table.homeless() {
                 out.emit(Output::Wanted { key, asker: self.table.first_asker(key) });
             }
-            // A coordinator that left its reign to this one waits for the word.
+            // From now on whoever is not in the directory is out of the cluster; and a coordinator that left its reign to
+            // this one waits for the word.
+            self.directory_version += 1;
             self.members.values_mut().for_each(|member| member.urgent = true);
             self.flush_at = Some(now);
         }

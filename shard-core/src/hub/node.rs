@@ -19,6 +19,9 @@ use crate::machine::{Fixed, Timing};
 use crate::node::{ConfigError, Input};
 use crate::region::stream::StreamConfig;
 
+/// How long a node that leaves waits for the acknowledgement of what it said.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
 /// One node of a cluster. Dropping it stops it without handing anything over; [`leave`](Self::leave) does it properly.
 pub struct Node<R: Runtime> {
     pub(super) shared: Arc<Shared>,
@@ -155,7 +158,15 @@ impl<R: Runtime> Node<R> {
         shared.input(Input::HandOver);
         // Its own mail may take as long as it likes; but the node must also get around to leaving.
         let patience = begun + limit.mul_f32(0.8);
-        while !shared.is_at_rest() && clock::now() < patience {
+        let mut settled_at = None;
+        while clock::now() < patience {
+            if shared.is_settled() {
+                let since = *settled_at.get_or_insert_with(clock::now);
+                // What it said last should arrive; but a node that died will never acknowledge it.
+                if shared.is_acknowledged() || clock::now().since(since) >= LAST_WORDS {
+                    break;
+                }
+            }
             self.runtime.sleep(Duration::from_millis(5)).await;
         }
         shared.input(Input::Leave);

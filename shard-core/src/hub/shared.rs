@@ -255,16 +255,22 @@ impl Shared {
         self.kept.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing keeps the node from leaving: it owns nothing, keeps no mail of its callers, and everything that it
-    /// said is acknowledged.
-    pub(super) fn is_at_rest(&self) -> bool {
+    /// Whether this node owns nothing and keeps no mail of its callers.
+    pub(super) fn is_settled(&self) -> bool {
         // The doors first: what left an inbox before this look is counted as kept by the next.
         let mut quiet = true;
         self.each_door(|door| quiet &= door.is_quiet());
-        quiet
-            && self.kept() == 0
-            && lock(&self.standing).shards.values().all(|owned| *owned == 0)
-            && self.peers.all().iter().all(|peer| !lock(&peer.state).has_bulk())
+        quiet && self.kept() == 0 && lock(&self.standing).shards.values().all(|owned| *owned == 0)
+    }
+
+    /// Whether everything that this node said is acknowledged, by all who can be expected to.
+    pub(super) fn is_acknowledged(&self) -> bool {
+        let nodes = lock(&self.standing).nodes.clone();
+        self.peers.all().iter().all(|peer| {
+            let state = lock(&peer.state);
+            let lost = || state.doubtful && state.link.peer().is_none_or(|node| !nodes.contains(&node));
+            !state.has_bulk() || lost()
+        })
     }
 
     pub(super) fn keep(&self, before: usize, after: usize) {

@@ -20,6 +20,9 @@ use crate::wire::{Control, Directory, KindReport};
 /// Addresses remembered at most; the directory replaces them anyway.
 const ADDRESSES_MAX: usize = 65_536;
 
+/// Processes remembered as counted out, at most: as many as lanes remember.
+const ABSENT_MAX: usize = 4_096;
+
 /// The control side of one process.
 pub struct Node {
     config: NodeConfig,
@@ -31,6 +34,8 @@ pub struct Node {
     loopback: VecDeque<Control>,
     addresses: BTreeMap<NodeId, String>,
     directory: Directory,
+    /// Processes that were counted out of the cluster and may come back.
+    absent: BTreeSet<NodeKey>,
     /// How many lanes each registered type has.
     lanes: BTreeMap<Kind, u32>,
     /// The session whose end the lanes still owe an answer for, and which of them.
@@ -89,6 +94,7 @@ impl Node {
             loopback: VecDeque::new(),
             addresses,
             directory: Directory::default(),
+            absent: BTreeSet::new(),
             lanes: BTreeMap::new(),
             halting: None,
             owed: None,
@@ -478,27 +484,45 @@ impl Node {
         self.next_voter = self.next_voter.wrapping_add(1);
     }
 
-    fn directory_is(&mut self, directory: Directory, out: &mut (impl Outbox<Output> + ?Sized)) {
+    /// Who is in the cluster. While a young reign is still learning who lives, nobody is counted out because it has not
+    /// registered yet: its directory comes again when it knows.
+    fn directory_is(&mut self, mut directory: Directory, out: &mut (impl Outbox<Output> + ?Sized)) {
         let me = self.config.me;
+        let before = core::mem::take(&mut self.directory);
         for entry in &directory.nodes {
             self.learn_address(entry.node.id, &entry.address);
             if entry.node != me {
                 out.emit(Output::Reach { node: entry.node, address: entry.address.clone() });
             }
-            if self.directory.nodes.binary_search_by_key(&entry.node, |known| known.node).is_err() {
+            if before.nodes.binary_search_by_key(&entry.node, |known| known.node).is_err() {
                 out.emit(Output::NodeUp(entry.node));
-            }
-        }
-        for known in &self.directory.nodes {
-            if directory.nodes.binary_search_by_key(&known.node, |entry| entry.node).is_err() {
-                out.emit(Output::NodeDown(known.node));
+                if self.absent.remove(&entry.node) {
+                    out.emit(Output::All(Order::Member { node: entry.node, present: true }));
+                }
             }
         }
         for gone in &directory.gone {
-            if *gone != me && self.directory.gone.binary_search(gone).is_err() {
+            if *gone != me && before.gone.binary_search(gone).is_err() {
                 out.emit(Output::Gone(*gone));
+                self.absent.remove(gone);
             }
         }
+        let known = directory.nodes.len();
+        for entry in before.nodes {
+            if directory.nodes[..known].binary_search_by_key(&entry.node, |known| known.node).is_ok() {
+                continue;
+            }
+            let gone = directory.gone.binary_search(&entry.node).is_ok();
+            if gone || self.session.is_open() {
+                out.emit(Output::NodeDown(entry.node));
+                if !gone && self.absent.len() < ABSENT_MAX && self.absent.insert(entry.node) {
+                    out.emit(Output::All(Order::Member { node: entry.node, present: false }));
+                }
+            } else {
+                directory.nodes.push(entry);
+            }
+        }
+        directory.nodes.sort_unstable();
         self.directory = directory;
     }
 

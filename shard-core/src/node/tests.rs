@@ -8,7 +8,7 @@ use super::*;
 use crate::allocation::LeastShard;
 use crate::id::{Incarnation, ShardId};
 use crate::time::{Duration, Instant};
-use crate::wire::{Ack, KindReport};
+use crate::wire::{Ack, Directory, KindReport};
 
 const KIND: Kind = Kind(7);
 
@@ -188,4 +188,36 @@ fn the_mutant_frees_its_vote_while_the_region_still_runs() {
     );
     assert_eq!(node.election().voter().and_then(|voter| voter.holder(now)), None);
     assert!(node.session().is_live(now));
+}
+
+#[test]
+fn a_young_reign_counts_nobody_out_before_it_knows_who_lives() {
+    let mut node = node();
+    let directory = |version, nodes: &[u64]| {
+        let nodes = nodes.iter().map(|id| crate::wire::DirectoryEntry { node: key(*id), address: String::new() });
+        Directory { version, nodes: nodes.collect(), gone: Vec::new() }
+    };
+    let told = |node: &mut Node, now, from, sequence, open, directory| {
+        let Control::Ack(ack) = ack(1, sequence) else { unreachable!() };
+        let ack = Ack { term: term(from, from), open, directory: Some(directory), ..ack };
+        let out = heard(node, now, from, Control::Ack(ack));
+        out.into_iter()
+            .filter(|output| {
+                matches!(output, Output::NodeUp(_) | Output::NodeDown(_) | Output::All(Order::Member { .. }))
+            })
+            .collect::<Vec<_>>()
+    };
+    heard(&mut node, 10, 1, Control::Announce { term: term(1, 1) });
+    let out = told(&mut node, 11, 1, 1, true, directory(1, &[1, 2, 9]));
+    assert_eq!(out, [1, 2, 9].map(|id| Output::NodeUp(key(id))));
+
+    heard(&mut node, 20, 2, Control::Announce { term: term(2, 2) });
+    assert_eq!(told(&mut node, 21, 2, 2, false, directory(1, &[9])), [], "the others have not registered yet");
+    assert_eq!(node.directory().nodes.len(), 3);
+    let out = told(&mut node, 22, 2, 2, true, directory(2, &[2, 9]));
+    let counted_out = Output::All(Order::Member { node: key(1), present: false });
+    assert_eq!(out, [Output::NodeDown(key(1)), counted_out]);
+    let out = told(&mut node, 23, 2, 2, true, directory(3, &[1, 2, 9]));
+    let counted_in = Output::All(Order::Member { node: key(1), present: true });
+    assert_eq!(out, [Output::NodeUp(key(1)), counted_in]);
 }

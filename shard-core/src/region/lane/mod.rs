@@ -108,6 +108,8 @@ pub struct Lane<M> {
     drains: Deadlines,
     /// When outgoing streams have something to do, by shard.
     streams: Deadlines,
+    /// Processes that are hard to reach, or count as out of the cluster.
+    doubts: sender::Doubts,
     /// Reused between calls.
     scratch: Vec<OutgoingOutput>,
 }
@@ -134,6 +136,7 @@ impl<M> Lane<M> {
             unflushed: BTreeSet::new(),
             drains: Deadlines::new(mine as usize),
             streams: Deadlines::new(mine as usize),
+            doubts: sender::Doubts::default(),
             scratch: Vec::new(),
             config,
         }

@@ -4,6 +4,7 @@
 //! message until its fate is known and says by number what shall happen; this file looks the numbers up and does it.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::mem;
 
@@ -33,6 +34,44 @@ pub(super) fn keep_returned<M>(
         }
         Origin::Stream { .. } => host.withdraw(mail.message),
         Origin::Timer => {}
+    }
+}
+
+/// What speaks against hearing from a process again.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// Their links are down.
+    unreachable: BTreeSet<NodeKey>,
+    /// They have no session.
+    absent: BTreeSet<NodeKey>,
+}
+
+impl Doubts {
+    /// Of each kind. Whoever is forgotten is merely waited for until the question's deadline.
+    const MAX: usize = 4_096;
+
+    /// True: now both speak against it.
+    fn link(&mut self, node: NodeKey, up: bool) -> bool {
+        Self::note(&mut self.unreachable, node, !up) && self.absent.contains(&node)
+    }
+
+    /// True: now both speak against it.
+    fn member(&mut self, node: NodeKey, present: bool) -> bool {
+        Self::note(&mut self.absent, node, !present) && self.unreachable.contains(&node)
+    }
+
+    fn forget(&mut self, node: NodeKey) {
+        self.unreachable.remove(&node);
+        self.absent.remove(&node);
+    }
+
+    fn note(set: &mut BTreeSet<NodeKey>, node: NodeKey, doubted: bool) -> bool {
+        if !doubted {
+            set.remove(&node);
+        } else if set.len() < Self::MAX {
+            set.insert(node);
+        }
+        doubted
     }
 }
 
@@ -133,12 +172,34 @@ impl<M> Lane<M> {
             }
             self.hear_at(now, at, OutgoingInput::PeerGone { node }, host);
         }
+        self.doubts.forget(node);
     }
 
     pub(super) fn link(&mut self, now: Instant, node: NodeKey, up: bool, host: &mut impl LaneHost<M>) {
         for at in 0..self.shards.len() {
             let input = if up { OutgoingInput::LinkUp { node } } else { OutgoingInput::LinkDown { node } };
             self.hear_at(now, at, input, host);
+        }
+        if self.doubts.link(node, up) {
+            self.lost(now, node, host);
+        }
+    }
+
+    pub(super) fn member(&mut self, now: Instant, node: NodeKey, present: bool, host: &mut impl LaneHost<M>) {
+        let awaits = |state: &super::ShardState<M>| state.outgoing.as_ref().is_some_and(|stream| stream.awaits(node));
+        if self.doubts.member(node, present) {
+            self.lost(now, node, host);
+        } else if !present && self.shards.iter().any(awaits) {
+            // Nothing may be left to be written to it, and then nobody would notice that its link is down: ask for it.
+            let _ = host.can_transmit(node);
+        }
+    }
+
+    /// A process without a session whose link is down: what it took and has not answered is not waited for. It may live
+    /// still, so its link is not given up.
+    fn lost(&mut self, now: Instant, node: NodeKey, host: &mut impl LaneHost<M>) {
+        for at in 0..self.shards.len() {
+            self.hear_at(now, at, OutgoingInput::Lost { node }, host);
         }
     }
 
@@ -307,5 +368,24 @@ impl<M> Lane<M> {
         let deadline = self.shards[at].outgoing.as_ref().and_then(|outgoing| outgoing.deadline());
         self.streams.set(index, deadline);
         self.refresh_direct(at);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Incarnation, NodeId};
+
+    #[test]
+    fn a_process_is_lost_when_both_speak_against_it_in_either_order() {
+        let node = |id| NodeKey { id: NodeId(id), incarnation: Incarnation(1) };
+        let mut doubts = Doubts::default();
+        assert!(!doubts.link(node(1), false) && doubts.member(node(1), false));
+        assert!(!doubts.member(node(2), false) && doubts.link(node(2), false));
+        assert!(!doubts.link(node(1), true) && !doubts.member(node(1), false), "it can be reached");
+        assert!(doubts.link(node(1), false), "again");
+        assert!(!doubts.member(node(1), true) && !doubts.link(node(1), false), "it is in the cluster");
+        doubts.forget(node(2));
+        assert!(!doubts.link(node(2), false));
     }
 }

@@ -53,6 +53,13 @@ pub enum Order {
         /// Whether frames reach it.
         up: bool,
     },
+    /// The coordinator counts that process out, or in again. Out, and with its link down, it will not answer any more.
+    Member {
+        /// The process.
+        node: NodeKey,
+        /// Whether it has a session.
+        present: bool,
+    },
     /// The link to that process takes messages again, as [`LaneHost::can_transmit`] said it did not.
     Room(NodeKey),
 }
@@ -63,7 +70,12 @@ impl Order {
     pub const fn shard(&self) -> Option<ShardId> {
         match self {
             Self::Own { shard, .. } | Self::Drain { shard, .. } | Self::Home { shard, .. } => Some(*shard),
-            Self::Live { .. } | Self::Halt | Self::PeerGone(_) | Self::Link { .. } | Self::Room(_) => None,
+            Self::Live { .. }
+            | Self::Halt
+            | Self::PeerGone(_)
+            | Self::Link { .. }
+            | Self::Member { .. }
+            | Self::Room(_) => None,
         }
     }
 }
@@ -87,6 +99,7 @@ impl<M> Lane<M> {
             Order::Home { shard, home } => self.home(now, shard, home, host),
             Order::PeerGone(node) => self.peer_gone(now, node, host),
             Order::Link { node, up } => self.link(now, node, up, host),
+            Order::Member { node, present } => self.member(now, node, present, host),
             Order::Room(node) => self.room(now, node, host),
         }
     }

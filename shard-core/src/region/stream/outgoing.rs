@@ -108,6 +108,12 @@ impl<E, B> Outgoing<E, B> {
         self.unsettled.len()
     }
 
+    /// Whether an answer of that process is waited for.
+    #[must_use]
+    pub fn awaits(&self, node: NodeKey) -> bool {
+        self.awaiting.iter().any(|(taker, _)| *taker == node)
+    }
+
     /// The process that messages go to, unless the stream has no home now.
     #[must_use]
     pub fn home(&self) -> Option<NodeKey> {
@@ -404,6 +410,7 @@ impl<E, B> Machine for Outgoing<E, B> {
                 }
             }
             OutgoingInput::PeerGone { node } => self.peer_gone(now, node, out),
+            OutgoingInput::Lost { node } => self.lose_answers(node, out),
             OutgoingInput::LinkDown { node } => self.link_down(now, node, out),
             OutgoingInput::LinkUp { node } => self.down = self.down.filter(|down| *down != node),
             OutgoingInput::Held { attempt, seq } => self.hold(attempt, seq),

@@ -61,6 +61,12 @@ pub enum OutgoingInput {
         /// The process.
         node: NodeKey,
     },
+    /// A process will not answer any more, as far as anybody can tell: it has no session and cannot be reached. What it
+    /// took and has not answered is in doubt.
+    Lost {
+        /// The process.
+        node: NodeKey,
+    },
     /// The link did not take message `seq`, or gave it back unsent (K5): it and all after it are unsent again, and
     /// nothing is transmitted before `Room` or another opening. What was ordered before and is not
     /// [`is_sent`](super::Outgoing::is_sent) any more must not be encoded.

@@ -72,7 +72,8 @@ impl<E, B> Outgoing<E, B> {
         self.refuse_pause = (self.refuse_pause * 2).min(self.config.retry_last);
     }
 
-    pub(super) fn peer_gone(&mut self, now: Instant, node: NodeKey, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+    /// What `node` took and has not answered is in doubt.
+    pub(super) fn lose_answers(&mut self, node: NodeKey, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
         let mut index = 0;
         while let Some((taker, _)) = self.awaiting.get(index) {
             if *taker != node {
@@ -82,6 +83,10 @@ impl<E, B> Outgoing<E, B> {
                 self.fated.push(entry);
             }
         }
+    }
+
+    pub(super) fn peer_gone(&mut self, now: Instant, node: NodeKey, out: &mut (impl Outbox<OutgoingOutput> + ?Sized)) {
+        self.lose_answers(node, out);
         self.newer = self.newer.filter(|(home, _)| home.node != node);
         if matches!(self.phase, Phase::Open | Phase::Wait) && self.route.is_some_and(|route| route.node == node) {
             self.lose_route(now, out);

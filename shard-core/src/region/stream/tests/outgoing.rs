@@ -232,6 +232,9 @@ fn an_ask_waits_for_its_reply_after_it_was_taken() {
     assert_eq!(stream.answered(key(2, 1), 4).map(|entry| entry.body), Some(4));
     assert_eq!(stream.answered(key(2, 1), 4), None);
     assert_eq!(expire(&mut stream.clone(), 100), [Out::Overdue { seq: 5 }]);
+    let mut lost = stream.clone();
+    assert_eq!(hear(&mut lost, 2, In::Lost { node: key(3, 1) }), []);
+    assert_eq!(hear(&mut lost, 2, In::Lost { node: key(2, 1) }), [Out::InDoubt { seq: 5 }], "though it may come back");
     assert_eq!(hear(&mut stream, 2, In::PeerGone { node: key(2, 1) }), [Out::InDoubt { seq: 5 },]);
     assert!(stream.take(5).is_some() && stream.is_idle());
 }
