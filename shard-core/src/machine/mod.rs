@@ -6,7 +6,7 @@
 
 #[cfg(feature = "alloc")]
 mod fixed;
-#[cfg(any(test, feature = "sim"))]
+#[cfg(all(feature = "alloc", any(test, feature = "sim")))]
 mod mark;
 mod notice;
 mod rule;
@@ -14,9 +14,9 @@ mod timing;
 
 #[cfg(feature = "alloc")]
 pub use fixed::Fixed;
-#[cfg(any(test, feature = "sim"))]
+#[cfg(all(feature = "alloc", any(test, feature = "sim")))]
 pub(crate) use mark::instants;
-#[cfg(any(test, feature = "sim"))]
+#[cfg(all(feature = "alloc", any(test, feature = "sim")))]
 pub use mark::{Mark, Sort};
 pub use notice::Notice;
 pub use rule::{Rule, Rules};

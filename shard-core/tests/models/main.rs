@@ -125,15 +125,6 @@ fn each_rule_of_sessions_is_needed() {
 }
 
 #[test]
-fn each_rule_of_early_exit_is_needed() {
-    let lists = || Owners { strict: false, ..lists() };
-    kills("open-without-need", lists().without(Rule::OpenWhenHeard), "I1");
-    kills("carried-unlisted", lists().without(Rule::CarryListed), "I1");
-    kills("incomplete-called-complete", lists().without(Rule::CompleteByEvidence), "I1");
-    kills("ack-before-confirm", lists().without(Rule::AckAfterConfirm), "I1");
-}
-
-#[test]
 fn what_an_authority_confirms_must_come_after_the_decision() {
     kills("window before the key", Owners { strict: false, ..authority(Confirm::EarlyWindow) }, "I1");
     kills("no confirmation", careless(Confirm::Never), "I1");
@@ -141,18 +132,69 @@ fn what_an_authority_confirms_must_come_after_the_decision() {
     kills("early confirmation", careless(Confirm::Before), "I1");
 }
 
-#[test]
-#[ignore = "minutes; see the page"]
-fn large() {
-    let late = || Owners { late: 2, ..lenient() };
-    kills("session-not-bumped", late().without(Rule::SessionBump), "I1");
-    kills("old-term-obeyed", late().without(Rule::TermOfCommands), "I1");
-    kills("grant-while-dead", late().without(Rule::GrantOnlyWhileLive), "I1");
-    kills("lower-session-accepted", late().without(Rule::SessionGrows), "I1");
-    kills("no-advance", Owners { lazy: true, ..lenient() }.without(Rule::AdvanceFirst), "I1");
-    kills("heartbeat-term-unchecked", Owners { late: 2, ..owners() }.without(Rule::HeartbeatTerm), "I");
-    kills("no-incarnation-check", Owners { crashes: 1, ..lenient() }.without(Rule::Incarnation), "I1");
-    kills("rounds-pooled", slow_voters().without(Rule::OneRound), "I2");
-    kills("V,C no-incarnation", Voters { crashes: Some(1), ..voters() }.without(Rule::Incarnation), "I2");
-    closes("owners, drains", owners(), 80_000);
+/// Mutants whose shortest harm lies deep, and the unmutated machines within wider bounds.
+mod large {
+    use super::*;
+
+    fn late() -> Owners {
+        Owners { late: 2, ..lenient() }
+    }
+
+    #[test]
+    #[ignore = "minutes"]
+    fn each_rule_of_commands_is_needed() {
+        kills("old-term-obeyed", late().without(Rule::TermOfCommands), "I1");
+        kills("session-not-bumped", late().without(Rule::SessionBump), "I1");
+        kills("grant-while-dead", late().without(Rule::GrantOnlyWhileLive), "I1");
+        kills("lower-session-accepted", late().without(Rule::SessionGrows), "I1");
+    }
+
+    #[test]
+    #[ignore = "minutes"]
+    fn each_rule_of_heartbeats_is_needed() {
+        kills("no-advance", Owners { lazy: true, ..lenient() }.without(Rule::AdvanceFirst), "I1");
+        kills("heartbeat-term-unchecked", Owners { late: 2, ..owners() }.without(Rule::HeartbeatTerm), "I");
+        kills("no-incarnation-check", Owners { crashes: 1, ..lenient() }.without(Rule::Incarnation), "I1");
+    }
+
+    #[test]
+    #[ignore = "minutes"]
+    fn each_rule_of_early_exit_is_needed() {
+        let lists = || Owners { strict: false, ..lists() };
+        kills("open-without-need", lists().without(Rule::OpenWhenHeard), "I1");
+        kills("carried-unlisted", lists().without(Rule::CarryListed), "I1");
+        kills("incomplete-called-complete", lists().without(Rule::CompleteByEvidence), "I1");
+        kills("ack-before-confirm", lists().without(Rule::AckAfterConfirm), "I1");
+    }
+
+    #[test]
+    #[ignore = "minutes"]
+    fn each_rule_of_votes_is_needed() {
+        kills("rounds-pooled", slow_voters().without(Rule::OneRound), "I2");
+        kills("no-incarnation-check", Voters { crashes: Some(1), ..voters() }.without(Rule::Incarnation), "I2");
+    }
+
+    #[test]
+    #[ignore = "minutes"]
+    fn one_live_owner_over_planned_moves() {
+        closes("owners", owners(), 80_000);
+    }
+
+    #[test]
+    #[ignore = "minutes"]
+    fn one_live_owner_over_a_crash() {
+        closes("owners, no drains, a crash", Owners { crashes: 1, ..resting() }, 100_000);
+    }
+
+    #[test]
+    #[ignore = "minutes"]
+    fn reigns_are_disjoint_over_any_number_of_crashes() {
+        closes("voters, crashes", Voters { crashes: None, ..voters() }, 560_000);
+    }
+
+    #[test]
+    #[ignore = "minutes"]
+    fn reigns_are_disjoint_though_machines_look_late_at_the_clock() {
+        closes("voters, lazy", Voters { lazy: true, ..voters() }, 130_000);
+    }
 }

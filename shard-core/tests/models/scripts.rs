@@ -195,28 +195,83 @@ fn a_late_ack_fits_a_session_that_kept_its_number_and_its_heartbeats() {
     });
 }
 
+fn listing() -> Owners {
+    Owners { lists: Lists::Kept, late: 2, strict: false, ..Owners::new(1, 2) }
+}
+
+impl Script {
+    /// The voters store what there is to store, and say so.
+    fn list(&mut self) {
+        while self.step(&Step::Store(0)) && self.step(&Step::Stored(0)) {}
+    }
+
+    /// A reign waits W, so that it knows that its list is complete, and has it stored. Nobody has registered yet.
+    fn sure_reign(&mut self) {
+        self.must(&Step::Elect(0, false));
+        self.list();
+        self.pass(2);
+        self.list();
+    }
+
+    /// Under that reign, one region owns the shard.
+    fn first_owner(&mut self) {
+        self.sure_reign();
+        self.must(&Step::Announce(0, 0));
+        self.beats(0);
+        self.list();
+        self.must(&Step::Allocate(0, 0));
+        self.hears(0);
+        assert_eq!(self.world.owners().count(), 1);
+    }
+
+    /// A reign that has read the voters' lists hears only the other region, and grants it the shard if it is open.
+    fn second_owner(&mut self) {
+        self.must(&Step::Elect(0, true));
+        self.must(&Step::Announce(0, 1));
+        self.beats(1);
+        self.list();
+        self.step(&Step::Allocate(0, 1));
+        self.hears(1);
+    }
+}
+
 #[test]
-fn two_short_reigns_in_a_row_do_not_lose_the_list() {
-    let sound = || Owners { lists: Lists::Kept, late: 2, strict: false, ..Owners::new(1, 2) };
-    proves(sound(), sound().without(Rule::CarryListed), |run| {
-        // A reign that waited W knows that its list is complete.
+fn the_quarantine_does_not_end_before_those_named_have_registered() {
+    proves(listing(), listing().without(Rule::OpenWhenHeard), |run| {
+        run.first_owner();
+        run.second_owner();
+    });
+}
+
+#[test]
+fn a_reign_that_knows_nothing_of_those_before_calls_no_list_complete() {
+    proves(listing(), listing().without(Rule::CompleteByEvidence), |run| {
+        run.first_owner();
         run.must(&Step::Elect(0, false));
         run.must(&Step::Store(0));
-        run.must(&Step::Stored(0));
-        run.pass(2);
+        run.second_owner();
+    });
+}
+
+#[test]
+fn nobody_lives_whom_the_voters_could_not_name() {
+    proves(listing(), listing().without(Rule::AckAfterConfirm), |run| {
+        run.sure_reign();
         run.must(&Step::Announce(0, 0));
         run.beats(0);
-        while run.step(&Step::Store(0)) && run.step(&Step::Stored(0)) {}
         run.must(&Step::Allocate(0, 0));
-        // A second one hears nobody, a third one hears only the other region.
+        run.hears(0);
+        run.second_owner();
+    });
+}
+
+#[test]
+fn two_short_reigns_in_a_row_do_not_lose_the_list() {
+    proves(listing(), listing().without(Rule::CarryListed), |run| {
+        run.first_owner();
+        // This one hears nobody.
         run.must(&Step::Elect(0, true));
         run.must(&Step::Store(0));
-        run.must(&Step::Elect(0, true));
-        run.must(&Step::Announce(0, 1));
-        run.beats(1);
-        while run.step(&Step::Store(0)) && run.step(&Step::Stored(0)) {}
-        run.step(&Step::Allocate(0, 1));
-        run.hears(0);
-        run.hears(1);
+        run.second_owner();
     });
 }
