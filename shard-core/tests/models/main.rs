@@ -86,18 +86,13 @@ fn reigns_are_disjoint_and_never_come_back() {
 }
 
 #[test]
-fn one_live_owner_while_nothing_is_moved() {
-    closes("owners, no drains", resting(), 26_000);
+fn one_live_owner() {
+    closes("owners", owners(), 83_000);
 }
 
 #[test]
 fn one_live_owner_under_an_authority_that_loses_its_key() {
-    closes("authority, no drains", authority(Confirm::After), 10_000);
-}
-
-#[test]
-fn one_live_owner_with_early_exit() {
-    closes("early exit, no drains", lists(), 10_000);
+    closes("authority, no drains", authority(Confirm::After), 65_000);
 }
 
 #[test]
@@ -113,23 +108,26 @@ fn each_rule_of_reigns_is_needed() {
 
 #[test]
 fn each_rule_of_sessions_is_needed() {
-    let late = || Owners { late: 2, ..lenient() };
-    kills("no-drift-factor", Owners { late: 1, strict: false, ..Owners::new(2, 4) }.without(Rule::DriftFactor), "I1");
-    kills("validity-from-receipt", lenient().without(Rule::ValidityFromSend), "I1");
-    kills("forced-handoff", lenient().without(Rule::NoForcedHandoff), "I1");
-    kills("no-quarantine", lenient().without(Rule::Quarantine), "I1");
-    kills("absent-is-free", lenient().without(Rule::AppliedBeforeFree), "I1");
-    kills("sequence-unchecked", Owners { late: 2, ..owners() }.without(Rule::SequenceGrows), "I4");
-    kills("late-adoption", owners().without(Rule::AdoptionWindow), "I7");
-    kills("dead-sessions-forgotten", late().without(Rule::DeadSessions), "I1");
+    kills("validity-from-receipt", resting().without(Rule::ValidityFromSend), "I");
+    kills("no-quarantine", resting().without(Rule::Quarantine), "I");
+    kills("forced-handoff", owners().without(Rule::NoForcedHandoff), "I");
+    kills("absent-is-free", owners().without(Rule::AppliedBeforeFree), "I");
+    kills("sequence-unchecked", Owners { late: 2, ..owners() }.without(Rule::SequenceGrows), "I");
+    kills("late-adoption", resting().without(Rule::AdoptionWindow), "I7");
 }
 
 #[test]
-fn what_an_authority_confirms_must_come_after_the_decision() {
-    kills("window before the key", Owners { strict: false, ..authority(Confirm::EarlyWindow) }, "I1");
-    kills("no confirmation", careless(Confirm::Never), "I1");
-    kills("stale confirmation", careless(Confirm::Stale), "I1");
-    kills("early confirmation", careless(Confirm::Before), "I1");
+fn each_rule_of_commands_is_needed() {
+    let late = || Owners { late: 2, ..resting() };
+    kills("dead-sessions-forgotten", late().without(Rule::DeadSessions), "I");
+    kills("old-term-obeyed", late().without(Rule::TermOfCommands), "I");
+    kills("lower-session-accepted", late().without(Rule::SessionGrows), "I");
+    kills("session-not-bumped", Owners { late: 2, ..owners() }.without(Rule::SessionBump), "I");
+}
+
+#[test]
+fn a_window_that_begins_before_the_key_is_too_short() {
+    kills("early window", authority(Confirm::EarlyWindow), "I");
 }
 
 /// Mutants whose shortest harm lies deep, and the unmutated machines within wider bounds.
@@ -142,7 +140,7 @@ mod large {
 
     #[test]
     #[ignore = "minutes"]
-    fn each_rule_of_commands_is_needed() {
+    fn each_rule_of_commands_keeps_owners_apart() {
         kills("old-term-obeyed", late().without(Rule::TermOfCommands), "I1");
         kills("session-not-bumped", late().without(Rule::SessionBump), "I1");
         kills("grant-while-dead", late().without(Rule::GrantOnlyWhileLive), "I1");
@@ -152,9 +150,10 @@ mod large {
     #[test]
     #[ignore = "minutes"]
     fn each_rule_of_heartbeats_is_needed() {
-        kills("no-advance", Owners { lazy: true, ..lenient() }.without(Rule::AdvanceFirst), "I1");
-        kills("heartbeat-term-unchecked", Owners { late: 2, ..owners() }.without(Rule::HeartbeatTerm), "I");
-        kills("no-incarnation-check", Owners { crashes: 1, ..lenient() }.without(Rule::Incarnation), "I1");
+        let resting = || Owners { drains: false, ..lenient() };
+        kills("no-advance", Owners { lazy: true, ..resting() }.without(Rule::AdvanceFirst), "I1");
+        kills("no-incarnation-check", Owners { crashes: 1, ..resting() }.without(Rule::Incarnation), "I1");
+        kills("heartbeat-term-unchecked", owners().without(Rule::HeartbeatTerm), "I7");
     }
 
     #[test]
@@ -169,6 +168,26 @@ mod large {
 
     #[test]
     #[ignore = "minutes"]
+    fn each_rule_of_sessions_keeps_owners_apart() {
+        let slow = Owners { strict: false, late: 1, ..Owners::new(2, 4) };
+        kills("no-drift-factor", slow.without(Rule::DriftFactor), "I1");
+        kills("validity-from-receipt", lenient().without(Rule::ValidityFromSend), "I1");
+        kills("forced-handoff", lenient().without(Rule::NoForcedHandoff), "I1");
+        kills("no-quarantine", lenient().without(Rule::Quarantine), "I1");
+        kills("absent-is-free", lenient().without(Rule::AppliedBeforeFree), "I1");
+        kills("dead-sessions-forgotten", late().without(Rule::DeadSessions), "I1");
+    }
+
+    #[test]
+    #[ignore = "minutes"]
+    fn what_an_authority_confirms_must_come_after_the_decision() {
+        kills("no confirmation", careless(Confirm::Never), "I1");
+        kills("stale confirmation", careless(Confirm::Stale), "I1");
+        kills("early confirmation", careless(Confirm::Before), "I1");
+    }
+
+    #[test]
+    #[ignore = "minutes"]
     fn each_rule_of_votes_is_needed() {
         kills("rounds-pooled", slow_voters().without(Rule::OneRound), "I2");
         kills("no-incarnation-check", Voters { crashes: Some(1), ..voters() }.without(Rule::Incarnation), "I2");
@@ -176,8 +195,8 @@ mod large {
 
     #[test]
     #[ignore = "minutes"]
-    fn one_live_owner_over_planned_moves() {
-        closes("owners", owners(), 80_000);
+    fn one_live_owner_with_early_exit() {
+        closes("early exit, no drains", lists(), 100_000);
     }
 
     #[test]
