@@ -3,6 +3,8 @@
 use alloc::{collections::BTreeSet, vec::Vec};
 
 use super::{AllocatorConfig, Input, Output, reign::Reign};
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::{Mark, instants};
 use crate::{
     id::{NodeKey, Term},
     machine::{Fixed, Machine, Notice, Outbox, Rule},
@@ -161,8 +163,14 @@ impl Allocator {
     /// Visits every instant of the state, so that a model checker can shift them all.
     #[cfg(any(test, feature = "sim"))]
     pub fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
+        self.each_mark(&mut instants(visit));
+    }
+
+    /// Shows everything that a model checker may rename, but for the processes themselves.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
         if let Some(reign) = &mut self.reign {
-            reign.each_instant(visit);
+            reign.each_mark(f);
         }
     }
 }

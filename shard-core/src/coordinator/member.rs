@@ -6,6 +6,11 @@ use alloc::{
     vec::Vec,
 };
 
+#[cfg(any(test, feature = "sim"))]
+use crate::{
+    id::NodeKey,
+    machine::{Mark, Sort},
+};
 use crate::{
     id::{ShardKey, Term},
     time::{Duration, Instant},
@@ -148,9 +153,22 @@ impl Member {
     }
 
     #[cfg(any(test, feature = "sim"))]
-    pub(super) fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
-        visit(&mut self.expire_at);
-        visit(&mut self.ack_due);
+    pub(super) fn each_mark(&mut self, node: NodeKey, f: &mut dyn FnMut(Mark<'_>)) {
+        f(Mark::Number(node, Sort::Session, &mut self.session));
+        f(Mark::Number(node, Sort::Sequence, &mut self.sequence));
+        f(Mark::Number(node, Sort::Command, &mut self.applied));
+        for command in &mut self.commands {
+            if let Command::Grant { token, .. } = command {
+                f(Mark::Token(token));
+            }
+        }
+        f(Mark::Deadline(&mut self.expire_at));
+        f(Mark::Aside(&mut self.ack_seen));
+        f(Mark::Aside(&mut self.born));
+        self.waiting.iter_mut().for_each(|held| f(Mark::Aside(held)));
+        f(Mark::Pace(&mut self.ack_due));
+        f(Mark::Number(node, Sort::Report, &mut self.report_version));
+        self.owned.iter_mut().for_each(|owned| f(Mark::Token(&mut owned.token)));
     }
 }
 

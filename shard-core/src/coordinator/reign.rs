@@ -13,6 +13,8 @@ use super::{
     roll::Roll,
     table::Table,
 };
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::{Mark, Sort};
 use crate::{
     id::{Kind, NodeId, NodeKey, ShardKey, Term},
     machine::{Fixed, Notice, Outbox, Rule},
@@ -439,12 +441,17 @@ impl Reign {
     }
 
     #[cfg(any(test, feature = "sim"))]
-    pub(super) fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
-        self.roll.each_instant(visit);
-        self.flush_at.iter_mut().for_each(&mut *visit);
-        self.members.values_mut().for_each(|member| member.each_instant(visit));
+    pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
+        self.table.each_mark(self.term, f);
+        self.roll.each_mark(self.term, f);
+        f(Mark::Term(&mut self.term));
+        f(Mark::Aside(&mut self.directory_version));
+        f(Mark::Aside(&mut self.births));
+        self.flush_at.iter_mut().for_each(|at| f(Mark::Deadline(at)));
+        self.members.iter_mut().for_each(|(node, member)| member.each_mark(*node, f));
         self.expiries = self.members.iter().map(|(node, member)| (member.expire_at, *node)).collect();
-        self.table.each_instant(visit);
+        self.dead.iter_mut().for_each(|(node, session)| f(Mark::Number(*node, Sort::Session, session)));
+        self.dead.retain(|_, session| *session > 0);
     }
 }
 

@@ -11,6 +11,8 @@ use alloc::{
     vec::Vec,
 };
 
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::Mark;
 use crate::{
     id::{NodeKey, Term},
     machine::{Rule, Rules},
@@ -204,8 +206,14 @@ impl Roll {
     }
 
     #[cfg(any(test, feature = "sim"))]
-    pub(super) fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
-        visit(&mut self.window_until);
-        self.resigning.iter_mut().for_each(|resigning| visit(&mut resigning.give_up_at));
+    pub(super) fn each_mark(&mut self, term: Term, f: &mut dyn FnMut(Mark<'_>)) {
+        f(Mark::Deadline(&mut self.window_until));
+        self.listed.values_mut().for_each(|since| f(Mark::Version(term, since)));
+        f(Mark::Version(term, &mut self.version));
+        f(Mark::Version(term, &mut self.confirmed));
+        if let Some(Resigning { version, give_up_at }) = &mut self.resigning {
+            version.iter_mut().for_each(|version| f(Mark::Version(term, version)));
+            f(Mark::Deadline(give_up_at));
+        }
     }
 }

@@ -3,6 +3,11 @@
 use alloc::{collections::BTreeMap, vec::Vec};
 
 use super::{Ending, Output, Place, Stage, member::COMMANDS_MAX, reign::Reign};
+#[cfg(any(test, feature = "sim"))]
+use crate::{
+    id::Term,
+    machine::{Mark, Sort},
+};
 use crate::{
     id::{NodeKey, ShardKey, Token},
     machine::Outbox,
@@ -114,12 +119,17 @@ impl Table {
     }
 
     #[cfg(any(test, feature = "sim"))]
-    pub(super) fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
+    pub(super) fn each_mark(&mut self, term: Term, f: &mut dyn FnMut(Mark<'_>)) {
+        f(Mark::Grants(term, &mut self.grants));
         for entry in self.entries.values_mut() {
+            f(Mark::Token(&mut entry.token));
+            f(Mark::Number(entry.owner, Sort::Command, &mut entry.last_command));
+            f(Mark::Remark(&mut entry.closed));
             if let Stage::Draining { until } = &mut entry.stage {
-                visit(until);
+                f(Mark::Deadline(until));
             }
         }
+        self.vacant.values_mut().for_each(|vacancy| f(Mark::Remark(&mut vacancy.closed)));
     }
 }
 

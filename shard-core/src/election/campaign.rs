@@ -2,8 +2,12 @@
 
 use alloc::vec::Vec;
 
+#[cfg(any(test, feature = "sim"))]
+use crate::id::NodeKey;
 use crate::id::Term;
 use crate::machine::Rule;
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::{Mark, Sort};
 use crate::time::Instant;
 
 use super::{ElectionConfig, Lists};
@@ -81,20 +85,23 @@ impl Campaign {
         }
     }
 
-    /// Shows every instant that is stored, for a simulator or model checker to shift.
+    /// Shows everything that a model checker may rename.
     #[cfg(any(test, feature = "sim"))]
-    pub fn each_instant(&mut self, f: &mut dyn FnMut(&mut Instant)) {
+    pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
         match self {
-            Self::Idle { campaign_at: at } | Self::Asked { again_at: at } => f(at),
-            Self::Candidate { rounds, give_up_at, .. } => {
-                rounds.each_instant(f);
-                f(give_up_at);
+            Self::Idle { campaign_at: at } | Self::Asked { again_at: at } => f(Mark::Pace(at)),
+            Self::Candidate { term, rounds, lists, give_up_at } => {
+                rounds.each_mark(term.node, f);
+                lists.each_mark(f);
+                f(Mark::Term(term));
+                f(Mark::Deadline(give_up_at));
             }
-            Self::Reigning { rounds, lists, renew_at, valid_until, .. } => {
-                rounds.each_instant(f);
-                lists.each_instant(f);
-                f(renew_at);
-                f(valid_until);
+            Self::Reigning { term, rounds, lists, renew_at, valid_until } => {
+                rounds.each_mark(term.node, f);
+                lists.each_mark(f);
+                f(Mark::Term(term));
+                f(Mark::Deadline(renew_at));
+                f(Mark::Deadline(valid_until));
             }
         }
     }
@@ -155,7 +162,12 @@ impl Rounds {
     }
 
     #[cfg(any(test, feature = "sim"))]
-    fn each_instant(&mut self, f: &mut dyn FnMut(&mut Instant)) {
-        self.open.iter_mut().for_each(|round| f(&mut round.good_until));
+    fn each_mark(&mut self, of: NodeKey, f: &mut dyn FnMut(Mark<'_>)) {
+        f(Mark::Number(of, Sort::Round, &mut self.last));
+        for round in &mut self.open {
+            f(Mark::Number(of, Sort::Round, &mut round.number));
+            f(Mark::Extension(&mut round.good_until));
+        }
+        self.forget(Instant::ZERO);
     }
 }

@@ -4,6 +4,8 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
 use crate::id::NodeKey;
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::Mark;
 use crate::machine::Rule;
 use crate::time::Instant;
 use crate::wire::List;
@@ -123,9 +125,22 @@ impl Lists {
         self.own.clone().filter(|own| self.stored.get(rank).is_some_and(|stored| *stored < own.version))
     }
 
-    /// Shows every instant that is stored, for a simulator or model checker to shift.
+    /// Shows everything that a model checker may rename.
     #[cfg(any(test, feature = "sim"))]
-    pub(super) fn each_instant(&mut self, f: &mut dyn FnMut(&mut Instant)) {
-        self.decide_at.iter_mut().for_each(f);
+    pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
+        self.decide_at.iter_mut().for_each(|at| f(Mark::Deadline(at)));
+        if let Some(own) = &self.own {
+            let term = own.term;
+            self.stored.iter_mut().for_each(|version| f(Mark::Version(term, version)));
+            f(Mark::Version(term, &mut self.confirmed));
+        }
+        self.reports.iter_mut().flatten().chain(&mut self.own).for_each(|list| each_mark_of(list, f));
     }
+}
+
+/// Shows the names in a list, but for the processes.
+#[cfg(any(test, feature = "sim"))]
+pub(super) fn each_mark_of(list: &mut List, f: &mut dyn FnMut(Mark<'_>)) {
+    f(Mark::Version(list.term, &mut list.version));
+    f(Mark::Term(&mut list.term));
 }

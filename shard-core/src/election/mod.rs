@@ -38,6 +38,8 @@ use alloc::vec::Vec;
 
 use crate::id::{NodeId, NodeKey, Term};
 use crate::machine::{Fixed, Machine, Notice, Outbox, Rule};
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::{Mark, instants};
 use crate::time::Instant;
 use crate::wire::{Control, List};
 use seat::Seat;
@@ -186,10 +188,22 @@ impl Election {
     /// Shows every instant that is stored, for a simulator or model checker to shift.
     #[cfg(any(test, feature = "sim"))]
     pub fn each_instant(&mut self, f: &mut dyn FnMut(&mut Instant)) {
+        self.each_mark(&mut instants(f));
+    }
+
+    /// Shows everything that a model checker may rename.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
+        f(Mark::Aside(&mut self.seen));
         if let Some(seat) = &mut self.seat {
-            seat.voter.each_instant(f);
-            seat.campaign.each_instant(f);
+            seat.each_mark(f);
         }
+    }
+
+    /// Gives this node another name, for a model checker: everything but the incarnation of `me` must be as before.
+    #[cfg(any(test, feature = "sim"))]
+    pub fn rename(&mut self, config: Fixed<ElectionConfig>) {
+        self.config = config;
     }
 
     /// Remembers a counter, so that this node's next term is greater; false if no honest node can have sent it.

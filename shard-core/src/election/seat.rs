@@ -4,6 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use crate::id::{NodeKey, Term};
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::Mark;
 use crate::machine::{Notice, Outbox, Rule};
 use crate::time::Instant;
 use crate::wire::{Control, Exit, List};
@@ -403,5 +405,18 @@ impl Seat {
         if self.campaign.term().is_none() {
             self.campaign = Campaign::Idle { campaign_at: to };
         }
+    }
+
+    #[cfg(any(test, feature = "sim"))]
+    pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
+        self.voter.each_mark(f);
+        self.campaign.each_mark(f);
+        if let Some((term, _)) = &mut self.owed {
+            f(Mark::Term(term));
+        }
+        if let Some((term, _)) = &mut self.spent {
+            f(Mark::Spent(term));
+        }
+        self.spent.take_if(|(term, _)| *term == Term::default());
     }
 }

@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 
 use crate::id::{NodeKey, Term};
+#[cfg(any(test, feature = "sim"))]
+use crate::machine::Mark;
 use crate::machine::Rule;
 use crate::time::Instant;
 use crate::wire::List;
@@ -124,6 +126,12 @@ impl Voter {
         freed
     }
 
+    /// The term last granted; the default if none was, or if what was has been taken back.
+    #[must_use]
+    pub const fn promised(&self) -> Term {
+        self.promised
+    }
+
     /// The term that the reign is lent to at `now`, if it is lent.
     #[must_use]
     pub fn holder(&self, now: Instant) -> Option<Term> {
@@ -147,12 +155,18 @@ impl Voter {
         self.hold.take_if(|hold| now >= hold.until);
     }
 
-    /// Shows every instant that is stored, for a simulator or model checker to shift.
+    /// Shows everything that a model checker may rename.
     #[cfg(any(test, feature = "sim"))]
-    pub fn each_instant(&mut self, f: &mut dyn FnMut(&mut Instant)) {
-        f(&mut self.silent_until);
+    pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {
+        f(Mark::Term(&mut self.promised));
+        f(Mark::Fallback(&mut self.prev_promised));
+        f(Mark::Deadline(&mut self.silent_until));
         if let Some(hold) = &mut self.hold {
-            f(&mut hold.until);
+            f(Mark::Node(&mut hold.node));
+            f(Mark::Deadline(&mut hold.until));
+        }
+        if let Some(list) = &mut self.list {
+            super::lists::each_mark_of(list, f);
         }
     }
 }

@@ -6,12 +6,18 @@
 
 #[cfg(feature = "alloc")]
 mod fixed;
+#[cfg(all(feature = "alloc", any(test, feature = "sim")))]
+mod mark;
 mod notice;
 mod rule;
 mod timing;
 
 #[cfg(feature = "alloc")]
 pub use fixed::Fixed;
+#[cfg(all(feature = "alloc", any(test, feature = "sim")))]
+pub(crate) use mark::instants;
+#[cfg(all(feature = "alloc", any(test, feature = "sim")))]
+pub use mark::{Mark, Sort};
 pub use notice::Notice;
 pub use rule::{Rule, Rules};
 pub use timing::{Timing, TimingError};

@@ -161,6 +161,13 @@ impl Rules {
         Self { off: 1 << rule as u64 }
     }
 
+    /// These rules but for one more.
+    #[cfg(any(test, feature = "sim"))]
+    #[must_use]
+    pub const fn and_without(self, rule: Rule) -> Self {
+        Self { off: self.off | 1 << rule as u64 }
+    }
+
     /// Whether `rule` is on.
     #[cfg(any(test, feature = "sim"))]
     #[must_use]

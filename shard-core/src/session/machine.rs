@@ -1,6 +1,8 @@
 //! The session machine ("R" in the protocol).
 
 mod end;
+#[cfg(any(test, feature = "sim"))]
+mod marks;
 
 use alloc::{collections::VecDeque, vec::Vec};
 
@@ -447,16 +449,5 @@ impl Session {
 
     fn find(&self, key: ShardKey) -> Result<usize, usize> {
         self.owned.binary_search_by_key(&key, |owned| owned.key)
-    }
-
-    /// Visits every instant of the state, so that a model checker can shift them all.
-    #[cfg(any(test, feature = "sim"))]
-    pub fn each_instant(&mut self, visit: &mut dyn FnMut(&mut Instant)) {
-        visit(&mut self.valid_until);
-        self.reign_until.iter_mut().for_each(&mut *visit);
-        visit(&mut self.next_beat_at);
-        visit(&mut self.ask_at);
-        visit(&mut self.hint_at);
-        self.sent.iter_mut().for_each(|sent| visit(&mut sent.good_until));
     }
 }
