@@ -40,7 +40,7 @@ impl Handle<WhereAreYou> for Thinker {
 }
 impl Handle<Ponder> for Thinker {
     async fn handle(&mut self, _: Ponder, _: &mut Context<'_, Self>) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
