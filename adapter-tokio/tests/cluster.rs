@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use adapter_tokio::Node;
+use adapter_tokio::{ConfigError, Node};
 use serde::{Deserialize, Serialize};
 use shard_core::hash::ShardHash;
 use shard_core::id::NodeId;
@@ -208,7 +208,28 @@ async fn another_shard_count_is_refused_with_both_numbers() {
 async fn plain_tcp_stays_on_loopback_unless_told_otherwise() {
     let error = Node::builder("test").listen("0.0.0.0:0").start().await.unwrap_err();
     assert!(error.to_string().contains("allow_plain_tcp_anywhere"), "{error}");
-    drop(Node::builder("test").listen("0.0.0.0:0").allow_plain_tcp_anywhere().start().await.unwrap());
+    let anywhere = || Node::builder("test").listen("0.0.0.0:0").allow_plain_tcp_anywhere();
+    drop(anywhere().advertise("localhost:7401").start().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_node_that_listens_everywhere_must_say_where_it_is_reached() {
+    let anywhere = || Node::builder("test").listen("0.0.0.0:0").allow_plain_tcp_anywhere();
+    for nowhere in [anywhere(), anywhere().advertise("0.0.0.0:7401"), anywhere().advertise("[::]:7401")] {
+        let error = nowhere.start().await.unwrap_err();
+        assert!(matches!(error, ConfigError::Setting { name: "advertise", .. }), "{error}");
+    }
+    for nowhere in ["", "127.0.0.1:0"] {
+        let error = Node::builder("test").listen("127.0.0.1:0").advertise(nowhere).start().await.unwrap_err();
+        assert!(matches!(error, ConfigError::Setting { name: "advertise", .. }), "{nowhere:?}: {error}");
+    }
+    drop(Node::builder("test").start().await.expect("a node without a network has no address"));
+}
+
+#[tokio::test]
+async fn a_cluster_without_a_name_is_refused() {
+    let error = Node::builder("").start().await.unwrap_err();
+    assert!(matches!(error, ConfigError::Setting { name: "cluster", .. }), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
