@@ -5,8 +5,9 @@ use std::net::TcpListener;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use adapter_tokio::{ConfigError, Node};
+use adapter_tokio::{ConfigError, Event, Node};
 use serde::{Deserialize, Serialize};
+use shard_core::entity::{Fate, NoReply};
 use shard_core::hash::ShardHash;
 use shard_core::id::NodeId;
 use shard_core::prelude::*;
@@ -15,10 +16,14 @@ use shard_core::prelude::*;
 struct Add(u64);
 #[derive(Serialize, Deserialize)]
 struct Get;
+/// Answers with what it brought, so many times.
+#[derive(Serialize, Deserialize)]
+struct Echo(Vec<u8>, usize);
 messages! {
     enum CounterMessage as "counter" {
         1 => Add -> u64,
         2 => Get -> Vec<u64>,
+        3 => Echo -> Vec<u8>,
     }
 }
 
@@ -33,6 +38,11 @@ impl Handle<Add> for Counter {
     async fn handle(&mut self, Add(n): Add, _: &mut Context<'_, Self>) -> u64 {
         self.seen.push(n);
         self.seen.len() as u64
+    }
+}
+impl Handle<Echo> for Counter {
+    async fn handle(&mut self, Echo(what, times): Echo, _: &mut Context<'_, Self>) -> Vec<u8> {
+        what.repeat(times)
     }
 }
 impl Handle<Get> for Counter {
@@ -230,6 +240,38 @@ async fn a_node_that_listens_everywhere_must_say_where_it_is_reached() {
 async fn a_cluster_without_a_name_is_refused() {
     let error = Node::builder("").start().await.unwrap_err();
     assert!(matches!(error, ConfigError::Setting { name: "cluster", .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_longer_than_a_mebibyte_reaches_entities_on_its_own_node_only() {
+    const LIMIT: u32 = 1 << 20;
+    let nodes = cluster(1).await;
+    let voters = vec![(nodes[0].0.key().id, nodes[0].0.address().to_string())];
+    let client = Node::builder("test").listen("127.0.0.1:0").voters(voters).start().await.unwrap();
+    let far = client.proxy::<CounterMessage>().shards(16).start().await.unwrap();
+    within(30, "joining", client.joined()).await.unwrap();
+    let (here, mut events) = (&nodes[0].1, client.events());
+    within(20, "an answer", here.ask("a", Get)).await.expect("the shard has its home");
+
+    let big = || vec![7; LIMIT as usize];
+    let echo = within(20, "an answer", here.ask("a", Echo(big(), 2))).await.expect("nothing is encoded");
+    assert_eq!(echo.len(), 2 * LIMIT as usize);
+
+    let error = within(20, "the refusal", far.ask("a", Echo(big(), 1))).await.unwrap_err();
+    let too_large = |reason| matches!(reason, Reason::TooLarge { bytes, limit: LIMIT } if bytes > LIMIT);
+    assert!(!error.may_have_run() && error.reason().is_some_and(too_large), "{error}");
+    far.tell("a", Echo(big(), 1)).expect("it is accepted at first");
+    let told = within(20, "the event", async {
+        loop {
+            if let Some(Event::Undelivered { fate: Fate::NotRun(reason), tag: 3, .. }) = events.next().await {
+                return reason;
+            }
+        }
+    });
+    assert!(too_large(told.await));
+
+    let error = within(20, "the end", far.ask("a", Echo(vec![7; 600_000], 2))).await.unwrap_err();
+    assert!(matches!(error, AskError::NoReply(NoReply::Ended)), "an answer too long for the way back: {error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
