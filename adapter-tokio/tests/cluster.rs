@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use adapter_tokio::{ConfigError, Event, Node};
@@ -272,6 +273,43 @@ async fn what_is_longer_than_a_mebibyte_reaches_entities_on_its_own_node_only() 
 
     let error = within(20, "the end", far.ask("a", Echo(vec![7; 600_000], 2))).await.unwrap_err();
     assert!(matches!(error, AskError::NoReply(NoReply::Ended)), "an answer too long for the way back: {error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_stops_node_by_node_and_its_last_node_has_nobody_to_hand_over_to() {
+    static STOPPED: AtomicU32 = AtomicU32::new(0);
+    #[derive(Serialize, Deserialize)]
+    struct Wake;
+    messages! { enum SleeperMessage as "sleeper" { 1 => Wake -> () } }
+    #[derive(Default)]
+    struct Sleeper;
+    impl Entity for Sleeper {
+        type Message = SleeperMessage;
+        async fn stopping(&mut self, _: StopReason, _: &mut Context<'_, Self>) {
+            STOPPED.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    impl Handle<Wake> for Sleeper {
+        async fn handle(&mut self, _: Wake, _: &mut Context<'_, Self>) {}
+    }
+
+    let mut nodes = cluster(3).await.into_iter().map(|(node, _)| node).collect::<Vec<_>>();
+    let mut sleepers = Vec::new();
+    for node in &nodes {
+        sleepers.push(node.sharding::<Sleeper>().shards(16).start().await.unwrap());
+    }
+    for id in 0..60 {
+        within(20, "an answer", sleepers[0].ask(format!("e-{id}"), Wake)).await.unwrap();
+    }
+    let (third, second, first) = (nodes.pop().unwrap(), nodes.pop().unwrap(), nodes.pop().unwrap());
+    for node in [first, second] {
+        let report = node.leave_within(Duration::from_secs(2)).await;
+        assert!(report.clean, "two of the three voters were there, and one of them takes its shards: {report:?}");
+    }
+    // Alone it is no majority: nobody reigns who could take its shards, and nothing is stopped in good order.
+    let report = third.leave_within(Duration::from_secs(1)).await;
+    assert!(!report.clean && report.took < Duration::from_secs(3), "{report:?}");
+    assert!(STOPPED.load(Ordering::SeqCst) < 60, "its entities ended without their last hook");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
