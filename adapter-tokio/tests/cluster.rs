@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::num::NonZeroU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use adapter_tokio::Node;
+use adapter_tokio::{ConfigError, Event, Node};
 use serde::{Deserialize, Serialize};
+use shard_core::entity::{Fate, NoReply};
 use shard_core::hash::ShardHash;
 use shard_core::id::NodeId;
 use shard_core::prelude::*;
@@ -15,10 +17,14 @@ use shard_core::prelude::*;
 struct Add(u64);
 #[derive(Serialize, Deserialize)]
 struct Get;
+/// Answers with what it brought, so many times.
+#[derive(Serialize, Deserialize)]
+struct Echo(Vec<u8>, usize);
 messages! {
     enum CounterMessage as "counter" {
         1 => Add -> u64,
         2 => Get -> Vec<u64>,
+        3 => Echo -> Vec<u8>,
     }
 }
 
@@ -33,6 +39,11 @@ impl Handle<Add> for Counter {
     async fn handle(&mut self, Add(n): Add, _: &mut Context<'_, Self>) -> u64 {
         self.seen.push(n);
         self.seen.len() as u64
+    }
+}
+impl Handle<Echo> for Counter {
+    async fn handle(&mut self, Echo(what, times): Echo, _: &mut Context<'_, Self>) -> Vec<u8> {
+        what.repeat(times)
     }
 }
 impl Handle<Get> for Counter {
@@ -213,7 +224,97 @@ async fn another_shard_count_is_refused_with_both_numbers() {
 async fn plain_tcp_stays_on_loopback_unless_told_otherwise() {
     let error = Node::builder("test").listen("0.0.0.0:0").start().await.unwrap_err();
     assert!(error.to_string().contains("allow_plain_tcp_anywhere"), "{error}");
-    drop(Node::builder("test").listen("0.0.0.0:0").allow_plain_tcp_anywhere().start().await.unwrap());
+    let anywhere = || Node::builder("test").listen("0.0.0.0:0").allow_plain_tcp_anywhere();
+    drop(anywhere().advertise("localhost:7401").start().await.unwrap());
+}
+
+#[tokio::test]
+async fn a_node_that_listens_everywhere_must_say_where_it_is_reached() {
+    let anywhere = || Node::builder("test").listen("0.0.0.0:0").allow_plain_tcp_anywhere();
+    for nowhere in [anywhere(), anywhere().advertise("0.0.0.0:7401"), anywhere().advertise("[::]:7401")] {
+        let error = nowhere.start().await.unwrap_err();
+        assert!(matches!(error, ConfigError::Setting { name: "advertise", .. }), "{error}");
+    }
+    for nowhere in ["", "127.0.0.1:0"] {
+        let error = Node::builder("test").listen("127.0.0.1:0").advertise(nowhere).start().await.unwrap_err();
+        assert!(matches!(error, ConfigError::Setting { name: "advertise", .. }), "{nowhere:?}: {error}");
+    }
+    drop(Node::builder("test").start().await.expect("a node without a network has no address"));
+}
+
+#[tokio::test]
+async fn a_cluster_without_a_name_is_refused() {
+    let error = Node::builder("").start().await.unwrap_err();
+    assert!(matches!(error, ConfigError::Setting { name: "cluster", .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_longer_than_a_mebibyte_reaches_entities_on_its_own_node_only() {
+    const LIMIT: u32 = 1 << 20;
+    let nodes = cluster(1).await;
+    let voters = vec![(nodes[0].0.key().id, nodes[0].0.address().to_string())];
+    let client = Node::builder("test").listen("127.0.0.1:0").voters(voters).start().await.unwrap();
+    let far = client.proxy::<CounterMessage>().shards(16).start().await.unwrap();
+    within(30, "joining", client.joined()).await.unwrap();
+    let (here, mut events) = (&nodes[0].1, client.events());
+    within(20, "an answer", here.ask("a", Get)).await.expect("the shard has its home");
+
+    let big = || vec![7; LIMIT as usize];
+    let echo = within(20, "an answer", here.ask("a", Echo(big(), 2))).await.expect("nothing is encoded");
+    assert_eq!(echo.len(), 2 * LIMIT as usize);
+
+    let error = within(20, "the refusal", far.ask("a", Echo(big(), 1))).await.unwrap_err();
+    let too_large = |reason| matches!(reason, Reason::TooLarge { bytes, limit: LIMIT } if bytes > LIMIT);
+    assert!(!error.may_have_run() && error.reason().is_some_and(too_large), "{error}");
+    far.tell("a", Echo(big(), 1)).expect("it is accepted at first");
+    let told = within(20, "the event", async {
+        loop {
+            if let Some(Event::Undelivered { fate: Fate::NotRun(reason), tag: 3, .. }) = events.next().await {
+                return reason;
+            }
+        }
+    });
+    assert!(too_large(told.await));
+
+    let error = within(20, "the end", far.ask("a", Echo(vec![7; 600_000], 2))).await.unwrap_err();
+    assert!(matches!(error, AskError::NoReply(NoReply::Ended)), "an answer too long for the way back: {error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_stops_node_by_node_and_its_last_node_has_nobody_to_hand_over_to() {
+    static STOPPED: AtomicU32 = AtomicU32::new(0);
+    #[derive(Serialize, Deserialize)]
+    struct Wake;
+    messages! { enum SleeperMessage as "sleeper" { 1 => Wake -> () } }
+    #[derive(Default)]
+    struct Sleeper;
+    impl Entity for Sleeper {
+        type Message = SleeperMessage;
+        async fn stopping(&mut self, _: StopReason, _: &mut Context<'_, Self>) {
+            STOPPED.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+    impl Handle<Wake> for Sleeper {
+        async fn handle(&mut self, _: Wake, _: &mut Context<'_, Self>) {}
+    }
+
+    let mut nodes = cluster(3).await.into_iter().map(|(node, _)| node).collect::<Vec<_>>();
+    let mut sleepers = Vec::new();
+    for node in &nodes {
+        sleepers.push(node.sharding::<Sleeper>().shards(16).start().await.unwrap());
+    }
+    for id in 0..60 {
+        within(20, "an answer", sleepers[0].ask(format!("e-{id}"), Wake)).await.unwrap();
+    }
+    let (third, second, first) = (nodes.pop().unwrap(), nodes.pop().unwrap(), nodes.pop().unwrap());
+    for node in [first, second] {
+        let report = node.leave_within(Duration::from_secs(2)).await;
+        assert!(report.clean, "two of the three voters were there, and one of them takes its shards: {report:?}");
+    }
+    // Alone it is no majority: nobody reigns who could take its shards, and nothing is stopped in good order.
+    let report = third.leave_within(Duration::from_secs(1)).await;
+    assert!(!report.clean && report.took < Duration::from_secs(3), "{report:?}");
+    assert!(STOPPED.load(Ordering::SeqCst) < 60, "its entities ended without their last hook");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -2,6 +2,7 @@
 
 pub mod cart;
 pub mod flights;
+pub mod shop;
 
 /// The README's code must compile and run.
 #[cfg(doctest)]

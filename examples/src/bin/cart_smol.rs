@@ -1,7 +1,8 @@
 //! The same cart on smol: `cargo run -p examples --bin cart_smol`.
 
 use adapter_smol::Node;
-use examples::cart::{Cart, shop};
+use examples::cart::Cart;
+use examples::shop::shop;
 use shard_core::prelude::Failure;
 
 fn main() -> Result<(), Failure> {

@@ -1,7 +1,8 @@
 //! A cart on one node, on tokio: `cargo run -p examples --bin cart_tokio`.
 
 use adapter_tokio::Node;
-use examples::cart::{Cart, shop};
+use examples::cart::Cart;
+use examples::shop::shop;
 use shard_core::prelude::Failure;
 
 #[tokio::main]

@@ -48,6 +48,7 @@ enum Step {
 
 /// The changes still to come, and the one under way.
 pub(crate) struct Changes {
+    rows: usize,
     ahead: VecDeque<(usize, Kind)>,
     current: Option<(Step, Instant)>,
 }
@@ -58,12 +59,12 @@ impl Changes {
         let at = Milestones::of(rows);
         let kill = kill.then_some((at.kill, Kind::Kill));
         let ahead = [Some((at.join, Kind::Join)), kill, Some((at.leave, Kind::Leave))];
-        Self { ahead: ahead.into_iter().flatten().collect(), current: None }
+        Self { rows, ahead: ahead.into_iter().flatten().collect(), current: None }
     }
 
-    /// How many rows of `rows` may have been sent before the next change begins.
-    pub(crate) fn limit(&self, rows: usize) -> usize {
-        self.ahead.front().map_or(rows, |(at, _)| *at)
+    /// How many rows may have been sent before the next change begins.
+    pub(crate) fn limit(&self) -> usize {
+        self.ahead.front().map_or(self.rows, |(at, _)| *at)
     }
 
     /// Whether a change is under way.
@@ -95,7 +96,8 @@ impl Changes {
                     (Step::Choosing(kind), Instant::now())
                 }
             };
-            match advance(step, since, cluster, progress) {
+            let idle = sent == self.limit() && cluster.is_quiet();
+            match advance(step, since, idle, cluster, progress) {
                 Next::Wait(step) => {
                     self.current = Some((step, since));
                     return;
@@ -113,7 +115,9 @@ enum Next {
     Done,
 }
 
-fn advance(step: Step, since: Instant, cluster: &mut Cluster, progress: &mut Progress) -> Next {
+/// Takes the next step of the change under way, if it is due. `idle`: no row is under way, and none will come before the
+/// next change.
+fn advance(step: Step, since: Instant, idle: bool, cluster: &mut Cluster, progress: &mut Progress) -> Next {
     match step {
         Step::Choosing(Kind::Join) => match cluster.add() {
             Ok(node) => {
@@ -135,6 +139,9 @@ fn advance(step: Step, since: Instant, cluster: &mut Cluster, progress: &mut Pro
             let gained = cluster.grants.newest_of(id(node)).len();
             if gained > 0 && cluster.last_gain.elapsed() > QUIET {
                 tell(cluster, progress, format!("node {} joined, and {gained} shards moved to it", id(node)));
+                Next::Done
+            } else if gained == 0 && idle && joined.elapsed() > QUIET && cluster.is_at_rest() {
+                tell(cluster, progress, format!("node {} joined, and there was no shard to move to it", id(node)));
                 Next::Done
             } else if gained == 0 && joined.elapsed() > SHARD_LIMIT {
                 tell(cluster, progress, format!("node {} joined, but no shard moved to it", id(node)));
@@ -181,9 +188,12 @@ fn advance(step: Step, since: Instant, cluster: &mut Cluster, progress: &mut Pro
 /// Picks who is killed or leaves; waits a while if the only fit node reigns just now.
 fn choose(kind: Kind, since: Instant, cluster: &mut Cluster, progress: &mut Progress) -> Next {
     let candidates = cluster.candidates();
-    let choice = match kind {
-        Kind::Kill => plan::victim(&candidates, cluster.nodes()),
-        Kind::Leave | Kind::Join => plan::leaver(&candidates),
+    let (choice, hope) = match kind {
+        Kind::Kill => {
+            let nodes = cluster.nodes();
+            (plan::victim(&candidates, nodes), plan::could_be_killed(&candidates, nodes))
+        }
+        Kind::Leave | Kind::Join => (plan::leaver(&candidates), plan::could_leave(&candidates)),
     };
     match (choice, kind) {
         (Some(node), Kind::Kill) => {
@@ -198,7 +208,7 @@ fn choose(kind: Kind, since: Instant, cluster: &mut Cluster, progress: &mut Prog
             tell(cluster, progress, format!("node {} is leaving; it owns {shards} shards", id(node)));
             Next::Go(Step::Closing(node))
         }
-        (None, _) if since.elapsed() < CHOICE_LIMIT => Next::Wait(Step::Choosing(kind)),
+        (None, _) if hope && since.elapsed() < CHOICE_LIMIT => Next::Wait(Step::Choosing(kind)),
         (None, _) => {
             let what = if kind == Kind::Kill { "be killed" } else { "leave" };
             tell(cluster, progress, format!("no node could {what}: those left vote or reign"));
@@ -217,5 +227,5 @@ fn overdue(step: Step, since: Instant, node: usize, what: &str, cluster: &mut Cl
 
 fn tell(cluster: &mut Cluster, progress: &mut Progress, text: String) {
     progress.say(&text);
-    cluster.notes.push(text);
+    cluster.notes.changes.push(text);
 }

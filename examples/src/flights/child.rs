@@ -5,7 +5,6 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use adapter_tokio::{Event, EventStream, Node};
-use shard_core::allocation::{Hash, LeastShard};
 use shard_core::id::NodeId;
 use shard_core::machine::Timing;
 use shard_core::node::ConfigError;
@@ -14,8 +13,8 @@ use tokio::io::{AsyncWriteExt, BufReader, stdin, stdout};
 use tokio::sync::mpsc;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::Strategy;
 use super::entity::{Aircraft, AircraftMessage, Report, Row};
+use super::notes::{Tally, kind};
 use super::protocol::{NodeStatus, Order, Start, Word, line, read};
 use super::shelf::Shelf;
 
@@ -114,11 +113,7 @@ async fn serve(words: &Words) -> Result<bool, String> {
 
 async fn register(node: &Node, start: &Start) -> Result<Entities<AircraftMessage>, ConfigError> {
     let (shelf, id) = (Shelf::new(&start.shelf), start.id);
-    let sharding = node.sharding::<Aircraft>().shards(start.shards);
-    let sharding = match start.strategy {
-        Strategy::Hash => sharding.allocation(Hash),
-        Strategy::LeastShard => sharding.allocation(LeastShard::default()),
-    };
+    let sharding = node.sharding::<Aircraft>().shards(start.shards).allocation(start.strategy.rule());
     sharding.start_with(move |_: &Identity| Aircraft::new(shelf.clone(), id)).await
 }
 
@@ -170,24 +165,42 @@ fn look(node: &Node) -> NodeStatus {
         reigning: status.reigning,
         coordinator: status.coordinator.map(|key| key.id.0),
         owned: status.shards.iter().map(|(_, owned)| *owned).sum(),
+        lapses: status.counters.sessions_lost,
     }
 }
 
+/// Tells of grants and lapses at once. What strangers or a broken aircraft can cause as often as they like is counted, and
+/// told now and then.
 async fn tell_events(mut events: EventStream, words: Words) {
-    while let Some(event) = events.next().await {
-        let word = match event {
-            Event::ShardGained { shard, token, .. } => Word::Gained { shard: shard.0, token },
-            Event::SessionLost => Word::Lapsed,
-            event @ (Event::EntityFailed { .. } | Event::PeerRefused { .. } | Event::Missed(_)) => {
-                Word::Note(format!("{event:?}"))
-            }
-            // For the log: not what the report is about.
-            event => {
-                eprintln!("{event:?}");
+    let (mut refusals, mut troubles) = (Tally::default(), Tally::default());
+    let mut now_and_then = interval(STATUS_EVERY);
+    loop {
+        let event = tokio::select! {
+            event = events.next() => event,
+            _ = now_and_then.tick() => {
+                tell_counts(&mut refusals, &mut troubles, &words);
                 continue;
             }
         };
-        say(&words, word);
+        match event {
+            Some(Event::ShardGained { shard, token, .. }) => say(&words, Word::Gained { shard: shard.0, token }),
+            Some(Event::SessionLost) => say(&words, Word::Lapsed),
+            Some(Event::PeerRefused { why, .. }) => refusals.add(&kind(&why), 1),
+            Some(Event::Missed(count)) => troubles.add("events were missed", count),
+            Some(event @ Event::EntityFailed { .. }) => troubles.add(&event.to_string(), 1),
+            // For the log: not what the report is about.
+            Some(event) => eprintln!("{event:?}"),
+            None => return tell_counts(&mut refusals, &mut troubles, &words),
+        }
+    }
+}
+
+fn tell_counts(refusals: &mut Tally, troubles: &mut Tally, words: &Words) {
+    for (why, times) in std::mem::take(refusals).list() {
+        say(words, Word::Refused { why: why.to_owned(), times });
+    }
+    for (what, times) in std::mem::take(troubles).list() {
+        say(words, Word::Trouble { what: what.to_owned(), times });
     }
 }
 

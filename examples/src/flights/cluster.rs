@@ -13,7 +13,8 @@ use super::accounts::{AircraftReport, Fate};
 use super::entity::Row;
 use super::fleet::{Fleet, Heard};
 use super::grants::Grants;
-use super::plan::{Candidate, voters};
+use super::notes::Notes;
+use super::plan::{self, Candidate, voters};
 use super::protocol::{NodeStatus, Order, Start, Word};
 use super::{Options, Strategy};
 
@@ -48,6 +49,7 @@ pub(crate) struct Member {
     address: Option<String>,
     started: bool,
     killed: bool,
+    lapses: u64,
     rows: BTreeSet<usize>,
     reports: BTreeSet<usize>,
 }
@@ -87,8 +89,8 @@ pub(crate) struct Cluster {
     pub(crate) last_gain: Instant,
     /// Nodes that lost their memory.
     pub(crate) bereft: BTreeSet<u64>,
-    /// What the report should name.
-    pub(crate) notes: Vec<String>,
+    /// What happened, for the report.
+    pub(crate) notes: Notes,
     /// What must not happen.
     pub(crate) problems: Vec<String>,
 }
@@ -109,7 +111,7 @@ impl Cluster {
             grants: Grants::default(),
             last_gain: Instant::now(),
             bereft: BTreeSet::new(),
-            notes: Vec::new(),
+            notes: Notes::default(),
             problems: Vec::new(),
         };
         std::fs::create_dir(&cluster.shelf).map_err(|error| format!("{}: {error}", cluster.shelf.display()))?;
@@ -141,6 +143,7 @@ impl Cluster {
             address: None,
             started: false,
             killed: false,
+            lapses: 0,
             rows: BTreeSet::new(),
             reports: BTreeSet::new(),
         });
@@ -156,6 +159,19 @@ impl Cluster {
     /// How many nodes there were at the start.
     pub(crate) fn nodes(&self) -> usize {
         self.nodes
+    }
+
+    /// Whether the strategy leaves every shard where it is: none will move before another is granted or a node comes or
+    /// goes.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let serving = self.members.iter().enumerate().filter(|(_, member)| member.phase == Phase::Serving);
+        let nodes: Vec<_> = serving.map(|(node, member)| (id(node), member.address.as_deref().unwrap_or(""))).collect();
+        plan::is_at_rest(self.strategy, self.shards, &nodes, self.grants.newest())
+    }
+
+    /// Whether no row is under way at any node.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.members.iter().all(|member| member.rows.is_empty())
     }
 
     /// Whether `node` takes one more question.
@@ -246,12 +262,16 @@ impl Cluster {
                 self.last_gain = Instant::now();
             }
             Word::Lapsed => {
-                self.bereft.insert(id(node));
-                self.notes
-                    .push(format!("node {}: its session lapsed, and what its aircraft had in memory went", id(node)));
+                member.lapses += 1;
+                let lapses = member.lapses;
+                self.lapsed(node, lapses);
             }
-            Word::Note(text) => self.notes.push(format!("node {}: {text}", id(node))),
-            Word::Status(status) => member.status = status,
+            Word::Refused { why, times } => self.notes.refusals.add(&format!("node {}: {why}", id(node)), times),
+            Word::Trouble { what, times } => self.notes.troubles.add(&format!("node {}: {what}", id(node)), times),
+            Word::Status(status) => {
+                member.status = status;
+                self.lapsed(node, status.lapses);
+            }
             Word::Left { clean } => {
                 member.phase = Phase::Left;
                 if !clean {
@@ -261,6 +281,14 @@ impl Cluster {
             Word::Failed(why) => self.problems.push(format!("node {}: {why}", id(node))),
         }
         None
+    }
+
+    /// `node` says that its session lapsed `times` times so far.
+    fn lapsed(&mut self, node: usize, times: u64) {
+        if times > 0 {
+            self.bereft.insert(id(node));
+            self.notes.lapsed(id(node), times);
+        }
     }
 
     /// The first nodes vote, so nobody can start before their addresses are known.

@@ -38,6 +38,8 @@ pub(crate) struct Table {
     pub(crate) rows: Vec<Row>,
     /// Tail numbers, in the order of their first row.
     pub(crate) tails: Vec<String>,
+    /// What is wrong with the header; then no row can be used.
+    pub(crate) header: Vec<Why>,
     /// The lines that cannot be used.
     pub(crate) rejects: Vec<Reject>,
 }
@@ -52,8 +54,10 @@ pub(crate) struct Reject {
 }
 
 /// What is wrong with a line.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Why {
+    /// The file is empty.
+    NoHeader,
     /// No tail number: nobody knows which aircraft flew.
     NoTail,
     /// The header or the line lacks the column.
@@ -75,6 +79,7 @@ pub(crate) enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoHeader => f.write_str("there is none"),
             Self::NoTail => f.write_str("no tail number"),
             Self::MissingColumn(column) => write!(f, "column `{column}` is missing"),
             Self::BadNumber(column, text) => write!(f, "column `{column}`: {text:?} is not a number in its range"),
@@ -102,8 +107,9 @@ pub(crate) fn open(path: &Path) -> io::Result<Table> {
 pub(crate) fn read(mut input: impl BufRead) -> io::Result<Table> {
     let mut table = Table::default();
     let mut lines = Lines::default();
-    let Some(header) = lines.next(&mut input)? else { return Ok(table) };
-    let columns = Columns::of(header.and_then(record).unwrap_or_default());
+    let header = lines.next(&mut input)?.unwrap_or(Err(Why::NoHeader)).and_then(record);
+    let columns = Columns::of(header.as_ref().unwrap_or(&ByteRecord::new()));
+    table.header = header.map_or_else(|why| vec![why], |_| columns.missing().map(Why::MissingColumn).collect());
     let mut aircraft = HashMap::new();
     let mut counts: Vec<u32> = Vec::new();
     while let Some(line) = lines.next(&mut input)? {
@@ -181,8 +187,12 @@ const NAMES: [&str; 12] = [
 struct Columns([Option<usize>; NAMES.len()]);
 
 impl Columns {
-    fn of(header: ByteRecord) -> Self {
+    fn of(header: &ByteRecord) -> Self {
         Self(NAMES.map(|name| header.iter().position(|field| unmarked(field) == name.as_bytes())))
+    }
+
+    fn missing(&self) -> impl Iterator<Item = &'static str> {
+        NAMES.into_iter().zip(self.0).filter(|(_, place)| place.is_none()).map(|(name, _)| name)
     }
 
     fn parse(&self, record: &ByteRecord) -> Result<(String, Flight), Why> {
@@ -360,17 +370,26 @@ mod tests {
     }
 
     #[test]
-    fn a_header_without_a_column_rejects_every_row_by_name() {
-        let text = "month,day\n1,2\n1,3\n";
+    fn a_header_without_a_column_is_named_and_rejects_every_row() {
+        let text = format!("{}1,1,515,2,11,UA,1545,N1,EWR,227,1400\n", HEADER.replace("dest,", ""));
         let table = read(text.as_bytes()).expect("memory is readable");
-        let why = "column `sched_dep_time` is missing".to_owned();
-        assert_eq!(rejects(&table), [(2, why.clone()), (3, why)]);
+        assert_eq!(table.header, [Why::MissingColumn("dest")]);
+        assert_eq!(rejects(&table), [(2, "column `dest` is missing".to_owned())]);
     }
 
     #[test]
-    fn an_empty_file_is_an_empty_table() {
+    fn a_header_that_is_no_record_is_named_and_rejects_every_row() {
+        let text = format!("{}\n1,2\n", "m".repeat(LINE_MAX * 2));
+        let table = read(text.as_bytes()).expect("memory is readable");
+        assert_eq!(table.header, [Why::LineTooLong]);
+        assert_eq!(rejects(&table), [(2, "column `month` is missing".to_owned())]);
+    }
+
+    #[test]
+    fn an_empty_file_is_a_table_without_a_header() {
         let table = read(&b""[..]).expect("memory is readable");
         assert!(table.rows.is_empty() && table.rejects.is_empty());
+        assert_eq!(table.header, [Why::NoHeader]);
     }
 
     #[test]
@@ -378,6 +397,7 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/flights-2013-01.csv");
         let table = open(&path).expect("shipped");
         assert_eq!(table.rows.len() + table.rejects.len(), 27_004);
+        assert_eq!(table.header, []);
         assert!(table.rejects.iter().all(|reject| reject.why == Why::NoTail));
         assert_eq!((table.rejects.len(), table.tails.len()), (155, 3_148));
     }

@@ -25,6 +25,11 @@ impl Grants {
         self.shards.values().map(moves).sum()
     }
 
+    /// Every shard that was ever granted, with the node that its newest grant went to.
+    pub(crate) fn newest(&self) -> impl Iterator<Item = (u32, u64)> {
+        self.shards.iter().filter_map(|(shard, owners)| owners.values().next_back().map(|owner| (*shard, *owner)))
+    }
+
     /// The shards whose newest grant went to `node`, with its token.
     pub(crate) fn newest_of(&self, node: u64) -> Vec<(u32, Token)> {
         let newest = |(shard, owners): (&u32, &BTreeMap<Token, u64>)| {
@@ -74,6 +79,7 @@ mod tests {
         grants.gained(7, token(2), 1);
         assert_eq!(grants.moved(), 1);
         assert_eq!((grants.newest_of(3), grants.newest_of(1)), (vec![(7, token(3))], vec![]));
+        assert_eq!(grants.newest().collect::<Vec<_>>(), [(7, 3)]);
     }
 
     #[test]

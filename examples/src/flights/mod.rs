@@ -11,9 +11,9 @@
 //!   cluster   the nodes as the parent knows them; fleet: the processes  shelf    where planned stops put its state
 //!      └────────────── protocol: one line of JSON per order or word ──────────┘
 //!   plan, pace                     who enters where, who joins, leaves, dies, and when
-//!   csv                            rows and what is wrong with others
+//!   csv, rejects                   rows and what is wrong with others
 //!   fold, numbers, logbook         what an aircraft remembers: pure, the same for entity and reference
-//!   accounts, grants, report       the fate of every row, of every shard, and the verdict
+//!   accounts, grants, report       the fate of every row, of every shard, and the verdict; notes: what else happened
 //! ```
 //! Two questions keep the verdict honest. *Did the row count?* Every row carries its number within the aircraft, and the
 //! aircraft says which numbers it has. *Did it count in order, once?* The digest depends on the order of what was folded.
@@ -30,12 +30,14 @@ mod fleet;
 mod fold;
 mod grants;
 mod logbook;
+mod notes;
 mod numbers;
 mod pace;
 mod parent;
 mod plan;
 mod progress;
 mod protocol;
+mod rejects;
 mod report;
 mod shelf;
 mod stream;
@@ -45,9 +47,10 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use serde::{Deserialize, Serialize};
+use shard_core::allocation::{self, AllocationStrategy};
 
 /// Runs the program with the process's own arguments. The exit code is 0 for the verdicts `ok` and `accounted`, 1 for
-/// `failed` or a cluster that did not start, 2 for arguments or a file that cannot be used.
+/// `failed`, 2 for arguments or a file that cannot be read, and 128 and the signal's number for a run that a signal ended.
 #[must_use]
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -117,6 +120,16 @@ enum Strategy {
     Hash,
     /// The node with the fewest shards.
     LeastShard,
+}
+
+impl Strategy {
+    /// The strategy itself, as every node uses it.
+    fn rule(self) -> Box<dyn AllocationStrategy> {
+        match self {
+            Self::Hash => Box::new(allocation::Hash),
+            Self::LeastShard => Box::new(allocation::LeastShard::default()),
+        }
+    }
 }
 
 #[cfg(test)]

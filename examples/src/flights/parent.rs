@@ -1,8 +1,9 @@
 //! Drives the run: reads the file, starts the cluster, streams, collects, closes the accounts and reports.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, io};
 
 use super::Options;
@@ -10,9 +11,13 @@ use super::accounts::{Balance, balance};
 use super::cluster::Cluster;
 use super::collect::collect;
 use super::csv::{Table, open};
+use super::notes::Notes;
 use super::progress::Progress;
-use super::report::{Outcome, Verdict, rejects};
+use super::report::{Outcome, Verdict};
 use super::stream::Stream;
+
+/// How long it may take to remove a folder that a process just killed may still be about to write to.
+const REMOVAL_LIMIT: Duration = Duration::from_secs(2);
 
 /// Runs the main job and prints its report on stdout.
 pub(crate) fn run(options: &Options) -> ExitCode {
@@ -21,16 +26,24 @@ pub(crate) fn run(options: &Options) -> ExitCode {
         Ok(table) => table,
         Err(error) => return unusable(&format!("cannot read {}: {error}", path.display())),
     };
-    if table.rows.is_empty() {
-        let mut text = format!("{} holds no row that can be used\n", path.display());
-        rejects(&mut text, &table.rejects).expect("a String takes everything");
-        return unusable(text.trim_end());
-    }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return unusable(&format!("no runtime: {error}")),
     };
-    let outcome = runtime.block_on(drive(options, &table));
+    let outcome = runtime.block_on(async {
+        tokio::select! {
+            outcome = drive(options, &table) => Ok(outcome),
+            signal = ended() => Err(signal),
+        }
+    });
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        // What was driven is dropped by now, and with it the nodes and the folder.
+        Err((name, number)) => {
+            eprintln!("flights: ended by {name}");
+            return ExitCode::from(128 + number);
+        }
+    };
     print!("{}", outcome.text());
     if options.json {
         println!("{}", outcome.json());
@@ -46,6 +59,27 @@ fn unusable(text: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
+/// Waits for a signal that asks this process to end. Its name and number.
+#[cfg(unix)]
+async fn ended() -> (&'static str, u8) {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).expect("the system lets a process listen for the signals that end it");
+    let mut hangup = listen(SignalKind::hangup());
+    let mut interrupt = listen(SignalKind::interrupt());
+    let mut terminate = listen(SignalKind::terminate());
+    tokio::select! {
+        _ = hangup.recv() => ("SIGHUP", 1),
+        _ = interrupt.recv() => ("SIGINT", 2),
+        _ = terminate.recv() => ("SIGTERM", 15),
+    }
+}
+
+#[cfg(not(unix))]
+async fn ended() -> (&'static str, u8) {
+    tokio::signal::ctrl_c().await.expect("the system lets a process listen for its own end");
+    ("an interrupt", 2)
+}
+
 async fn drive<'a>(options: &Options, table: &'a Table) -> Outcome<'a> {
     let mut outcome = Outcome {
         table,
@@ -56,9 +90,14 @@ async fn drive<'a>(options: &Options, table: &'a Table) -> Outcome<'a> {
         nodes: usize::from(options.nodes),
         took: Duration::ZERO,
         kill: options.kill,
-        notes: Vec::new(),
+        notes: Notes::default(),
         problems: Vec::new(),
     };
+    if table.rows.is_empty() {
+        outcome.nodes = 0;
+        outcome.problems.push("the file holds no row that can be used, so no cluster was started".to_owned());
+        return outcome;
+    }
     let scratch = match Scratch::new() {
         Ok(scratch) => scratch,
         Err(error) => {
@@ -66,7 +105,7 @@ async fn drive<'a>(options: &Options, table: &'a Table) -> Outcome<'a> {
             return outcome;
         }
     };
-    let began = std::time::Instant::now();
+    let began = Instant::now();
     eprintln!("starting {} nodes", options.nodes);
     let mut cluster = match Cluster::start(options, scratch.path()).await {
         Ok(cluster) => cluster,
@@ -90,7 +129,8 @@ async fn drive<'a>(options: &Options, table: &'a Table) -> Outcome<'a> {
     outcome.problems = std::mem::take(&mut cluster.problems);
     cluster.end().await;
     if outcome.verdict() == Verdict::Failed {
-        outcome.notes.push(format!("the nodes' logs and saved aircraft are kept in {}", scratch.keep().display()));
+        let kept = scratch.keep();
+        outcome.notes.changes.push(format!("the nodes' logs and saved aircraft are kept in {}", kept.display()));
     }
     outcome
 }
@@ -118,9 +158,15 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        if let Some(path) = self.0.take() {
-            // What cannot be removed stays for the system to clean up.
-            let _ = fs::remove_dir_all(path);
+        let Some(path) = self.0.take() else { return };
+        // The nodes were ended or killed before; one that was killed may still be about to write a last file.
+        let begun = Instant::now();
+        while fs::remove_dir_all(&path).is_err_and(|error| error.kind() != ErrorKind::NotFound) {
+            if begun.elapsed() > REMOVAL_LIMIT {
+                eprintln!("flights: {} cannot be removed", path.display());
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 }

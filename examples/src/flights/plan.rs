@@ -1,5 +1,10 @@
 //! Who enters where, who joins, leaves and dies, and when. Pure: the parent asks and obeys.
 
+use shard_core::allocation::{Layout, Ledger, Limits, NodeView};
+use shard_core::id::{Incarnation, NodeId, NodeKey, ShardId};
+use shard_core::time::Instant;
+
+use super::Strategy;
 use super::protocol::NodeStatus;
 
 /// How many rows of an aircraft enter at one node before its entry moves on.
@@ -54,21 +59,55 @@ impl Candidate {
     }
 }
 
+/// Whether a node could leave if only another one reigned.
+pub(crate) fn could_leave(candidates: &[Candidate]) -> bool {
+    candidates.iter().any(|candidate| !candidate.votes)
+}
+
 /// Who leaves: a node that neither votes nor reigns, the joiner only if there is no other.
 pub(crate) fn leaver(candidates: &[Candidate]) -> Option<usize> {
     let fit = candidates.iter().filter(|candidate| !candidate.votes && !candidate.reigns);
     fit.min_by_key(|candidate| (candidate.joiner, candidate.node)).map(|candidate| candidate.node)
 }
 
+/// Whether a node could be killed if only another one reigned.
+pub(crate) fn could_be_killed(candidates: &[Candidate], nodes: usize) -> bool {
+    candidates.iter().any(|candidate| !candidate.votes || can_spare_a_voter(candidates, nodes))
+}
+
+fn can_spare_a_voter(candidates: &[Candidate], nodes: usize) -> bool {
+    candidates.iter().filter(|candidate| candidate.votes).count() > voters(nodes) / 2 + 1
+}
+
 /// Who is killed: a node that does not reign and is not the one that is to leave; a voter if the voters can spare one,
 /// since losing one is harder. If the only fit node is the one that was to leave, it dies.
 pub(crate) fn victim(candidates: &[Candidate], nodes: usize) -> Option<usize> {
-    let voting = candidates.iter().filter(|candidate| candidate.votes).count();
-    let spare = voting > voters(nodes) / 2 + 1;
+    let spare = can_spare_a_voter(candidates, nodes);
     let leaver = leaver(candidates);
     let fit = candidates.iter().filter(|candidate| !candidate.reigns && (!candidate.votes || spare));
     fit.min_by_key(|candidate| (Some(candidate.node) == leaver, !candidate.votes, candidate.node))
         .map(|candidate| candidate.node)
+}
+
+/// Whether `strategy` leaves `shards` shards where they are: at `homes`, among `nodes` with their addresses. A shard whose
+/// home is none of these has none.
+pub(crate) fn is_at_rest(
+    strategy: Strategy,
+    shards: u32,
+    nodes: &[(u64, &str)],
+    homes: impl Iterator<Item = (u32, u64)>,
+) -> bool {
+    let key = |id| NodeKey { id: NodeId(id), incarnation: Incarnation(1) };
+    let mut layout = Layout::new(shards);
+    layout.set_nodes(nodes.iter().map(|(id, address)| NodeView::new(key(*id), *address)).collect());
+    for (shard, home) in homes {
+        if let Some(home) = layout.find(key(home)) {
+            layout.settle(Instant::ZERO, ShardId(shard), home);
+        }
+    }
+    let (mut ledger, view) = (Ledger::new(), layout.view(Instant::ZERO, 0));
+    ledger.round(strategy.rule().as_mut(), &view, Limits::default());
+    ledger.moves().is_empty()
 }
 
 /// What the next row of an aircraft must do.
@@ -208,6 +247,17 @@ mod tests {
     }
 
     #[test]
+    fn a_choice_is_hopeless_if_all_that_are_left_must_vote() {
+        let alone = candidates(1, &[0], 1);
+        assert!(!could_leave(&alone) && !could_be_killed(&alone, 1));
+        let pair = candidates(3, &[0, 1], 1);
+        assert!(!could_leave(&pair) && !could_be_killed(&pair, 3));
+        let reigning = candidates(3, &[0, 1, 3], 4);
+        assert!(leaver(&reigning).is_none() && could_leave(&reigning), "it may cease to reign");
+        assert!(could_be_killed(&candidates(3, &[0, 1, 2], 1), 3));
+    }
+
+    #[test]
     fn a_node_that_says_it_reigns_is_the_coordinator_even_if_nobody_heard() {
         let status = NodeStatus { reigning: true, ..NodeStatus::default() };
         let list = Candidate::list(&[(0, NodeStatus::default()), (1, status)], 3);
@@ -223,6 +273,21 @@ mod tests {
         assert_eq!(entrances.next(0, &[false, true, true]), Entry::Wait);
         entrances.release();
         assert_eq!(entrances.next(0, &[false, true, true]), Entry::At(1));
+    }
+
+    #[test]
+    fn one_shard_stays_and_one_of_many_goes_to_a_node_without() {
+        let nodes = [(1, "a"), (2, "b"), (3, "c"), (4, "d")];
+        let at_rest = |homes: &[u64]| is_at_rest(Strategy::LeastShard, 8, &nodes, (0..).zip(homes.iter().copied()));
+        assert!(at_rest(&[]) && at_rest(&[1]) && at_rest(&[1, 2, 3]));
+        assert!(!at_rest(&[1, 1, 2, 3]), "the fourth gets one");
+        assert!(at_rest(&[1, 2, 3, 4, 1]) && at_rest(&[7]), "what belongs to nobody does not move");
+    }
+
+    #[test]
+    fn by_hash_a_shard_rests_where_the_hash_says() {
+        let at_rest = |home| is_at_rest(Strategy::Hash, 8, &[(1, "a"), (2, "b")], [(3, home)].into_iter());
+        assert!(at_rest(2) && !at_rest(1));
     }
 
     #[test]

@@ -96,8 +96,20 @@ pub(crate) enum Word {
     },
     /// Its session lapsed: whatever its aircraft had in memory is gone.
     Lapsed,
-    /// Something worth a line in the report.
-    Note(String),
+    /// It dropped connections because of what came over them.
+    Refused {
+        /// Why.
+        why: String,
+        /// How many, since the last such word.
+        times: u64,
+    },
+    /// Something else went wrong.
+    Trouble {
+        /// What.
+        what: String,
+        /// How often, since the last such word.
+        times: u64,
+    },
     /// How it is doing; several times a second.
     Status(NodeStatus),
     /// It has left the cluster; the last word.
@@ -120,6 +132,8 @@ pub(crate) struct NodeStatus {
     pub(crate) coordinator: Option<u64>,
     /// How many shards it owns.
     pub(crate) owned: usize,
+    /// How often its session lapsed. Each lapse is told by a word of its own as well, at once if nothing floods the events.
+    pub(crate) lapses: u64,
 }
 
 /// The line that says `message`.
@@ -198,8 +212,9 @@ mod tests {
             Word::Report { aircraft: 0, report: Err("no home".into()) },
             Word::Gained { shard: 3, token: fence.token },
             Word::Lapsed,
-            Word::Note("a line\nbreak".into()),
-            Word::Status(NodeStatus { live: true, reigning: true, coordinator: Some(1), owned: 9 }),
+            Word::Refused { why: "a line\nbreak".into(), times: 7 },
+            Word::Trouble { what: "events were missed".into(), times: 1 },
+            Word::Status(NodeStatus { live: true, reigning: true, coordinator: Some(1), owned: 9, lapses: 1 }),
             Word::Left { clean: true },
             Word::Failed("port taken".into()),
         ];

@@ -1,16 +1,15 @@
 //! How the run came out, for people and for programs.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::time::Duration;
 
 use serde::Serialize;
 
 use super::accounts::{AircraftReport, Balance};
-use super::csv::{Reject, Table, Why};
+use super::csv::Table;
+use super::notes::{Notes, Tally};
+use super::rejects;
 
-/// How many rejected lines, differences and bereft aircraft are written out.
-const LISTED: usize = 50;
 /// How many aircraft count as the busiest.
 const BUSIEST: usize = 10;
 
@@ -31,7 +30,7 @@ pub(crate) struct Outcome<'a> {
     /// Whether a node was to be killed.
     pub(crate) kill: bool,
     /// What happened to the cluster.
-    pub(crate) notes: Vec<String>,
+    pub(crate) notes: Notes,
     /// What went wrong with it.
     pub(crate) problems: Vec<String>,
 }
@@ -123,10 +122,10 @@ impl Outcome<'_> {
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        rejects(out, &self.table.rejects)?;
+        rejects::write(out, self.table)?;
         self.busiest(out)?;
         self.totals(out)?;
-        list(out, "in the cluster", &self.notes)?;
+        self.happenings(out)?;
         self.losses(out)?;
         list(out, "differences", &self.balance.differences)?;
         list(out, "problems", &self.problems)?;
@@ -137,9 +136,24 @@ impl Outcome<'_> {
         writeln!(out, "verdict: {verdict} ({lost} lost, {duplicated} duplicated, {reordered} reordered)")
     }
 
+    /// Changes and lapses first, all of them: what strangers cause cannot push them out.
+    fn happenings(&self, out: &mut String) -> fmt::Result {
+        let Notes { changes, lapses, refusals, troubles } = &self.notes;
+        let lapses = lapses.iter().map(|(node, times)| {
+            let often = if *times > 1 { format!(" {times} times") } else { String::new() };
+            format!("node {node}: its session lapsed{often}, and what its aircraft had in memory went")
+        });
+        list(out, "in the cluster", &changes.iter().cloned().chain(lapses).collect::<Vec<_>>())?;
+        counts(out, "troubles", troubles)?;
+        counts(out, "connections dropped because of what came over them", refusals)
+    }
+
     fn busiest(&self, out: &mut String) -> fmt::Result {
         let known = self.table.tails.iter().zip(&self.reports);
         let mut known: Vec<_> = known.filter_map(|(tail, report)| Some((tail, report.as_ref()?))).collect();
+        if known.is_empty() {
+            return Ok(());
+        }
         known.sort_by(|(a, x), (b, y)| y.logbook.fold.flights.cmp(&x.logbook.fold.flights).then_with(|| a.cmp(b)));
         writeln!(out, "\nten busiest aircraft")?;
         writeln!(
@@ -205,46 +219,28 @@ impl Outcome<'_> {
     }
 }
 
-/// Writes the rejected lines: those without a tail number by their count, all others one by one.
-pub(crate) fn rejects(out: &mut String, rejects: &[Reject]) -> fmt::Result {
-    if rejects.is_empty() {
-        return Ok(());
-    }
-    writeln!(out, "rejected input: {} rows", rejects.len())?;
-    let mut counts: BTreeMap<String, (usize, u64)> = BTreeMap::new();
-    for reject in rejects.iter().filter(|reject| reject.why == Why::NoTail) {
-        counts.entry(reject.why.to_string()).or_insert((0, reject.line)).0 += 1;
-    }
-    for (why, (count, first)) in counts {
-        writeln!(out, "  {count} rows: {why} (the first is line {first})")?;
-    }
-    let others = rejects.iter().filter(|reject| reject.why != Why::NoTail);
-    let lines: Vec<_> = others.map(|reject| format!("line {}: {}", reject.line, reject.why)).collect();
-    items(out, &lines)
-}
-
 fn list(out: &mut String, title: &str, lines: &[String]) -> fmt::Result {
     if lines.is_empty() {
         return Ok(());
     }
     writeln!(out, "\n{title}:")?;
-    items(out, lines)
+    lines.iter().try_for_each(|line| writeln!(out, "  {line}"))
 }
 
-fn items(out: &mut String, lines: &[String]) -> fmt::Result {
-    for line in lines.iter().take(LISTED) {
-        writeln!(out, "  {line}")?;
+fn counts(out: &mut String, title: &str, tally: &Tally) -> fmt::Result {
+    if tally.total() == 0 {
+        return Ok(());
     }
-    match lines.len().saturating_sub(LISTED) {
-        0 => Ok(()),
-        more => writeln!(out, "  and {more} more"),
-    }
+    writeln!(out, "\n{title}: {}", tally.total())?;
+    tally.list().iter().try_for_each(|(cause, times)| writeln!(out, "  {times:>7} {cause}"))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
-    use crate::flights::csv::Row;
+    use crate::flights::csv::{Reject, Row, Why};
     use crate::flights::fold::sample;
     use crate::flights::logbook::Logbook;
 
@@ -255,7 +251,7 @@ mod tests {
             Reject { line: 5, why: Why::NoTail },
             Reject { line: 9, why: Why::MissingColumn("dest") },
         ];
-        Table { rows: vec![row(1), row(2)], tails: vec!["N1".into()], rejects }
+        Table { rows: vec![row(1), row(2)], tails: vec!["N1".into()], rejects, ..Table::default() }
     }
 
     fn outcome(table: &Table, balance: Balance, kill: bool) -> Outcome<'_> {
@@ -269,7 +265,7 @@ mod tests {
             nodes: 3,
             took: Duration::from_millis(500),
             kill,
-            notes: vec!["node 4 joined".into()],
+            notes: Notes { changes: vec!["node 4 joined".into()], ..Notes::default() },
             problems: vec![],
         }
     }
@@ -324,7 +320,7 @@ mod tests {
         let table = table();
         let text = outcome(&table, maimed(), true).text();
         for part in [
-            "2 rows: no tail number (the first is line 4)",
+            "2 rows: no tail number\n    lines 4-5\n",
             "line 9: column `dest` is missing",
             "node 4 joined",
             "1 lost with in-memory state",
@@ -334,5 +330,36 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} is not in\n{text}");
         }
+    }
+
+    #[test]
+    fn a_flood_of_refused_connections_hides_neither_changes_nor_lapses() {
+        let table = table();
+        let mut flooded = outcome(&table, whole(), false);
+        for at in 0..100_000 {
+            flooded.notes.refusals.add(&format!("node 1: a frame of {at} bytes"), 1);
+            flooded.notes.refusals.add("node 2: closed before it introduced itself", 1);
+        }
+        flooded.notes.changes.push("node 3 left".into());
+        flooded.notes.lapsed(2, 1);
+        flooded.notes.lapsed(5, 3);
+        let text = flooded.text();
+        for part in [
+            "  node 4 joined\n  node 3 left\n",
+            "  node 2: its session lapsed, and",
+            "  node 5: its session lapsed 3 times, and",
+            "came over them: 200000\n   100000 node 2: closed before it introduced itself\n",
+        ] {
+            assert!(text.contains(part), "{part:?} is not in\n{text}");
+        }
+        assert!(text.lines().count() < 50, "{text}");
+    }
+
+    #[test]
+    fn every_difference_is_named() {
+        let table = table();
+        let differences: Vec<_> = (0..200).map(|at| format!("N{at} row 1: gone")).collect();
+        let text = outcome(&table, Balance { differences: differences.clone(), ..whole() }, false).text();
+        assert!(differences.iter().all(|difference| text.contains(difference)), "{text}");
     }
 }

@@ -77,7 +77,7 @@ impl<'a> Stream<'a> {
         let slow = self.changes.under_way().then_some(self.speed.map_or(TRICKLE, |speed| speed.min(TRICKLE)));
         self.pace.set(slow.or(self.speed), now);
         let open: Vec<_> = cluster.members.iter().map(|member| member.phase == Phase::Serving).collect();
-        let limit = self.changes.limit(self.table.rows.len());
+        let limit = self.changes.limit();
         while self.sent < limit {
             let row = &self.table.rows[self.sent];
             let Entry::At(node) = self.entrances.next(row.aircraft, &open) else { return };

@@ -22,7 +22,8 @@ pub enum Reason {
     Unavailable,
     /// The deadline passed before a handler took the message.
     Expired,
-    /// The encoded message is longer than a frame may be.
+    /// The entity is on another node, and the encoded message is longer than may travel there: 1 MiB on the nodes of the
+    /// adapters, the entity's id included. While the entity is on the same node, nothing is encoded, and any size goes.
     TooLarge {
         /// Its length; 0 when it was another node that refused.
         bytes: u32,

@@ -97,6 +97,11 @@ impl<M: Protocol> Entities<M> {
     ///
     /// `Ok` means accepted and ordered, not handled: a later end is reported by the node (its events and counters). `Err`
     /// brings the message back.
+    ///
+    /// # Size
+    /// Between nodes a message travels encoded and may be 1 MiB long, the entity's id included. One for an entity on the
+    /// same node is not encoded at all and may have any size: a bigger one works until the shard moves. From then on it
+    /// does not run, and the node says so: `Undelivered` among its events, with [`Reason::TooLarge`].
     pub fn tell<Q>(&self, id: impl AsRef<str>, message: Q) -> Result<(), Refused<Q>>
     where
         M: Accepts<Q>,
@@ -104,7 +109,8 @@ impl<M: Protocol> Entities<M> {
         self.route.send(id.as_ref(), M::wrap(message, ReplyTo::nobody()), None).map_err(take_back)
     }
 
-    /// Sends, waiting for room if a queue is full. Refused with [`Reason::Expired`] if there is none within the limit.
+    /// Sends, waiting for room if a queue is full. Refused with [`Reason::Expired`] if there is none within the limit. How
+    /// long the message may be: as for [`tell`](Self::tell).
     pub async fn send<Q>(&self, id: impl AsRef<str>, message: Q) -> Result<(), Refused<Q>>
     where
         M: Accepts<Q>,
@@ -129,6 +135,12 @@ impl<M: Protocol> Entities<M> {
     }
 
     /// Asks. The question is on its way when this returns; the future brings the answer. One allocation.
+    ///
+    /// # Size
+    /// As for [`tell`](Self::tell): a question longer than 1 MiB works while its entity is on the same node, and else ends
+    /// in [`AskError::Undelivered`](super::AskError::Undelivered) with [`Reason::TooLarge`], without having run. An answer
+    /// from another node may be 1 MiB long as well; a bigger one is lost after its handler has run, and the asker gets
+    /// [`NoReply::Ended`](super::NoReply::Ended).
     pub fn ask<Q>(&self, id: impl AsRef<str>, message: Q) -> Ask<M, Q>
     where
         M: Accepts<Q>,

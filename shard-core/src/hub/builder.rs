@@ -77,7 +77,8 @@ impl<R: Runtime> NodeBuilder<R> {
         Self { listener: Some(listener), ..self }
     }
 
-    /// Where other nodes reach this one, if that is not where it listens.
+    /// Where other nodes reach this one, if that is not where it listens. It must be said when the node listens on every
+    /// address of its machine (`0.0.0.0`, `[::]`): that is nowhere to dial.
     pub fn advertise(self, address: impl Into<String>) -> Self {
         Self { advertise: Some(address.into()), ..self }
     }
@@ -123,6 +124,10 @@ impl<R: Runtime> NodeBuilder<R> {
     /// The configuration is unsafe or incomplete, or the address cannot be bound.
     pub async fn start(self) -> Result<Node<R>, ConfigError> {
         let Self { runtime, cluster, .. } = self;
+        if cluster.is_empty() {
+            let must = "a name that is not empty: it tells the nodes of this cluster from those of others";
+            return Err(ConfigError::Setting { name: "cluster", must });
+        }
         let mut randomness = [0_u64; 3];
         for word in &mut randomness {
             *word = random();
@@ -150,6 +155,11 @@ impl<R: Runtime> NodeBuilder<R> {
             return Err(ConfigError::NotLoopback { address: local.to_string() });
         }
         let address = self.advertise.or_else(|| local.map(|local: SocketAddr| local.to_string())).unwrap_or_default();
+        if !alone && !can_be_dialled(&address) {
+            let must = "set to an address and port where other nodes reach this one: where it listens, every address of \
+                        the machine, is nowhere to dial";
+            return Err(ConfigError::Setting { name: "advertise", must });
+        }
         let mut config = if alone { NodeConfig::alone(me) } else { NodeConfig::new(me, address.clone(), self.voters) };
         if config.voters.is_empty() {
             config.voters.push((me.id, address.clone()));
@@ -201,6 +211,14 @@ fn bind(address: &str) -> Result<TcpListener, ConfigError> {
     let mut addresses = address.to_socket_addrs().map_err(|error| io("resolving the listening address", &error))?;
     let first = addresses.next().ok_or(ConfigError::Setting { name: "listen", must: "an address that resolves" })?;
     TcpListener::bind(first).map_err(|error| ConfigError::Io { what: "binding", error: format!("{first}: {error}") })
+}
+
+/// Whether the address names one place. A host name is taken at its word.
+fn can_be_dialled(address: &str) -> bool {
+    match address.parse::<SocketAddr>() {
+        Ok(address) => !address.ip().to_canonical().is_unspecified() && address.port() != 0,
+        Err(_) => !address.is_empty(),
+    }
 }
 
 fn io(what: &'static str, error: &std::io::Error) -> ConfigError {

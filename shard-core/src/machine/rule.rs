@@ -1,4 +1,6 @@
-//! The rules of the protocol, each with a name, so that the simulator can switch one off and must then find the harm.
+//! The rules of the protocol that can be switched off one at a time, each with the name of its mutant: the simulator must
+//! then find the harm. Not every rule has a switch: K3, K5, D1, D2, D6, D9-D11, E6, E10 and G3, among others, have none, and
+//! are found by `grep` for their letters where they are kept.
 //!
 //! The letters are those of the protocol's papers. D: streams. E: early exit of the quarantine. G: gaps of the first paper, closed later. K: links. S: the
 //! inequalities of the times. L is used three times there: L1-L4 of sessions and commands, L1-L3 of voters (first campaign,

@@ -8,7 +8,7 @@ use crate::flights::shelf::life;
 /// A table of one aircraft with `rows` rows.
 fn table(rows: u32) -> Table {
     let row = |number| Row { line: u64::from(number) + 1, aircraft: 0, number, flight: sample(number) };
-    Table { rows: (1..=rows).map(row).collect(), tails: vec!["N1".into()], rejects: vec![] }
+    Table { rows: (1..=rows).map(row).collect(), tails: vec!["N1".into()], ..Table::default() }
 }
 
 fn delivered(node: u64, number: u32) -> Fate {
