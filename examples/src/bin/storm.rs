@@ -22,14 +22,17 @@ use clap::Parser;
 use shard_core::machine::Rule;
 use shard_core::sim::{Cluster, Options};
 
+/// So that a first seed and a number of seeds always add up.
+const SEED_MAX: u64 = 1 << 62;
+
 /// Runs simulated clusters through storms of faults and checks what must never happen.
 #[derive(Parser, Debug)]
 struct Args {
     /// How many seeds to run.
-    #[arg(long, default_value_t = 100)]
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u64).range(..=SEED_MAX))]
     seeds: u64,
     /// The first of them.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=SEED_MAX))]
     from: u64,
     /// Nodes of every cluster (1, 2, 3, 5, 50, 1000, or what you like); 3 to 5 if not given. Large ones are slow: give them
     /// fewer seeds.
@@ -44,7 +47,7 @@ struct Args {
     /// Look for this property only (`double-owner`, say): what a mutant breaks sooner does not end the run then.
     #[arg(long)]
     only: Option<String>,
-    /// Break each rule in turn, and print which are noticed in how many runs.
+    /// Break each rule in turn, and print which are noticed in how many runs; success is to notice all.
     #[arg(long)]
     mutants: bool,
     /// So many runs of each single fault to a cluster at rest; what they cost stands in the report. Alone: with --seeds 0.
@@ -90,6 +93,10 @@ fn main() -> ExitCode {
     }
     if let Some(path) = &args.script {
         return scripts::replay(&args, path, mutant);
+    }
+    if args.seeds == 0 && args.drills == 0 {
+        eprintln!("storm: neither seeds nor drills: nothing would be shown");
+        return ExitCode::FAILURE;
     }
     if args.mutants {
         return campaign::mutants(&args);

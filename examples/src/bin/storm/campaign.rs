@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
+use serde_json::{Map, json};
 use shard_core::machine::Rule;
 use shard_core::sim::{Cluster, Counters, Gaps, Marks, Report};
 
@@ -125,6 +126,8 @@ pub(crate) fn mutants(args: &Args) -> ExitCode {
     // Broken rules trip assertions of the machines; what they say would fill the screen.
     std::panic::set_hook(Box::new(|_| {}));
     println!("{:<34} {:>6} {:>6}  first seed, and what was seen", "mutant", "bad", "runs");
+    let mut missed = Vec::new();
+    let mut noticed = Map::new();
     for rule in Rule::ALL {
         let sum = sweep(args, Some(*rule), 5, false);
         let mut seen: Vec<_> = sum.bad.iter().filter_map(|report| Some(report.violation.as_ref()?.property)).collect();
@@ -132,8 +135,20 @@ pub(crate) fn mutants(args: &Args) -> ExitCode {
         seen.sort_unstable();
         seen.dedup();
         let first = sum.bad.iter().map(|report| report.seed).chain(sum.panics.iter().copied()).min();
+        let runs = json!({ "first_seed": first, "bad": sum.found(), "runs": sum.runs });
+        noticed.insert(rule.mutant().into(), runs);
+        if first.is_none() {
+            missed.push(rule.mutant());
+        }
         let first = first.map_or_else(|| "-".to_owned(), |seed| seed.to_string());
         println!("{:<34} {:>6} {:>6}  {first} {}", rule.mutant(), sum.found(), sum.runs, seen.join(", "));
     }
-    ExitCode::SUCCESS
+    println!("{} of {} noticed", Rule::ALL.len() - missed.len(), Rule::ALL.len());
+    if !missed.is_empty() {
+        println!("not by these seeds: {}", missed.join(", "));
+    }
+    if args.json {
+        println!("{}", json!({ "mutants": noticed, "missed": missed }));
+    }
+    if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
