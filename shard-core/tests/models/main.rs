@@ -196,7 +196,7 @@ mod large {
     #[test]
     #[ignore = "minutes"]
     fn one_live_owner_with_early_exit() {
-        closes("early exit, no drains", lists(), 100_000);
+        closes("early exit, no drains", lists(), 850_000);
     }
 
     #[test]

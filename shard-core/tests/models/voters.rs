@@ -211,8 +211,12 @@ impl Voters {
                 let candidate = &world.nodes[place_of(from.id)];
                 candidate.me == *from && candidate.notices(*to, granted)
             }
-            // A vote for a former life is of use only to one that doesn't look at it, perhaps later.
+            // A vote for a former life, or for a round that is over, is of use only to one that doesn't look, and to that one
+            // perhaps later.
             Control::LeaseGranted { term, .. } if !self.rules.on(Rule::Incarnation) => term.node.id == to.id,
+            Control::LeaseGranted { term, .. } if !self.rules.on(Rule::OneRound) => {
+                world.nodes[place_of(to.id)].machine.campaign().and_then(Campaign::term) == Some(*term)
+            }
             message => world.nodes[place_of(to.id)].notices(*from, message.clone()),
         }
     }
