@@ -202,7 +202,7 @@ mod large {
     #[test]
     #[ignore = "minutes"]
     fn one_live_owner_over_a_crash() {
-        closes("owners, no drains, a crash", Owners { crashes: 1, ..resting() }, 100_000);
+        closes("owners, no drains, a crash", Owners { crashes: 1, ..resting() }, 170_000);
     }
 
     #[test]
