@@ -40,6 +40,8 @@
 //! | early exit: E3, E4, E6, E7 | `roll.rs` |
 //! | E5 ack after confirm | `Reign::acknowledge`, `Reign::confirmed` |
 //! | resignation 2.1 | `Reign::resign`, `Roll::list` |
+//! | one shard count per type | `reign/counts.rs` |
+//! | dead sessions, one id on two processes | `reign/over.rs` |
 //! | leaving, farewell | `Reign::send_off`, `Reign::farewell` |
 //!
 //! May import: wire, allocation, session (tests only), machine, ground.

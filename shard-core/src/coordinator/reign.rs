@@ -1,5 +1,6 @@
 //! One reign: the sessions registered in it. Their shards stand in `table.rs`.
 
+mod counts;
 mod over;
 
 use alloc::{
@@ -48,8 +49,8 @@ pub(super) struct Reign {
     clashes: BTreeMap<NodeId, NodeKey>,
     /// The last session that ended, of nodes that have none now.
     dead: BTreeMap<NodeKey, u64>,
-    /// The shard counts in force: the first registration of the reign decides.
-    pub(super) kinds: BTreeMap<Kind, u32>,
+    /// The shard counts in force. Read them with [`Reign::count`].
+    kinds: BTreeMap<Kind, counts::Count>,
     pub(super) table: Table,
     /// Sessions begun in this reign.
     births: u64,
@@ -219,7 +220,10 @@ impl Reign {
         if let Some(report) = beat.report {
             let news = version != member.report_version();
             member.reported(version, report);
-            self.register_kinds(from, news, out);
+            self.register_kinds(from, out);
+            if news && self.roll.is_open(now) {
+                self.note_miscounts(from, out);
+            }
         }
         // A heartbeat that says nothing new costs nothing per shard.
         if reported || obeyed {
@@ -246,27 +250,10 @@ impl Reign {
         }
         member.urgent = false;
         out.emit(Output::Send { to, message: Control::Ack(member.ack(self.term, open, directory)) });
-        for kind in &member.kinds {
-            let cluster = self.kinds.get(&kind.kind).copied().unwrap_or(kind.shards);
-            if cluster != kind.shards {
+        if open {
+            for (kind, cluster) in self.miscounts(to) {
                 let (term, kind, node_shards) = (self.term, kind.kind, kind.shards);
                 out.emit(Output::Send { to, message: Control::KindRefused { term, kind, cluster, node_shards } });
-            }
-        }
-    }
-
-    /// The first count that is registered in the reign is in force; who disagrees hosts nothing of the type.
-    fn register_kinds(&mut self, from: NodeKey, news: bool, out: &mut (impl Outbox<Output> + ?Sized)) {
-        let Some(member) = self.members.get(&from) else { return };
-        for kind in member.kinds.iter().filter(|kind| kind.shards > 0) {
-            if self.kinds.len() == KINDS_MAX && !self.kinds.contains_key(&kind.kind) {
-                out.emit(Output::Notice(Notice::BoundHit { what: "entity types" }));
-                continue;
-            }
-            let cluster = *self.kinds.entry(kind.kind).or_insert(kind.shards);
-            if cluster != kind.shards && news {
-                let (kind, node_shards) = (kind.kind, kind.shards);
-                out.emit(Output::Notice(Notice::ShardCountMismatch { node: from, kind, cluster, node_shards }));
             }
         }
     }
@@ -305,7 +292,8 @@ impl Reign {
         let (leaving, draining): (bool, usize) =
             (member.leaving, member.holds.iter().filter(|key| self.table.draining(**key)).count());
         let unwelcome = member.holds.iter().copied().filter(|key| !self.table.draining(*key));
-        let unwelcome = unwelcome.filter(|key| leaving || !self.hosts(from, *key));
+        let open = self.roll.is_open(now);
+        let unwelcome = unwelcome.filter(|key| leaving || (open && !self.hosts(from, *key)));
         let batch: Vec<_> = unwelcome.take(AT_ONCE.saturating_sub(draining)).collect();
         for key in batch {
             self.drain(now, key, self.config.timing.drain);
@@ -386,6 +374,9 @@ impl Reign {
             // From now on whoever is not in the directory is out of the cluster; and a coordinator that left its reign to
             // this one waits for the word.
             self.directory_version += 1;
+            for node in self.members.keys() {
+                self.note_miscounts(*node, out);
+            }
             self.members.values_mut().for_each(|member| member.urgent = true);
             self.flush_at = Some(now);
         }

@@ -151,9 +151,9 @@ impl Reign {
     /// Whether the node hosts the shard's type with the count in force, and the shard exists.
     pub(super) fn hosts(&self, node: NodeKey, key: ShardKey) -> bool {
         let Some(member) = self.members.get(&node) else { return false };
-        let Some(count) = self.kinds.get(&key.kind) else { return false };
-        key.shard.0 < *count
-            && member.kinds.iter().any(|kind| kind.kind == key.kind && kind.hosts && kind.shards == *count)
+        let Some(count) = self.count(key.kind) else { return false };
+        key.shard.0 < count
+            && member.kinds.iter().any(|kind| kind.kind == key.kind && kind.hosts && kind.shards == count)
     }
 
     /// The edge to Granting.
@@ -250,6 +250,6 @@ impl Reign {
 
     /// Whether a registered type has this shard.
     fn exists(&self, key: ShardKey) -> bool {
-        self.kinds.get(&key.kind).is_some_and(|count| key.shard.0 < *count)
+        self.count(key.kind).is_some_and(|count| key.shard.0 < count)
     }
 }

@@ -261,21 +261,58 @@ fn whoever_learns_of_a_counter_not_below_its_own_grants_nothing_more() {
     assert!(!desk.allocator.may_allocate(at(OPEN)));
 }
 
+/// What is said of a node that counts 64 shards where the cluster counts 8, or the other way round.
+fn miscount(node: NodeKey, cluster: u32, node_shards: u32) -> (Output, Output) {
+    let refused = Control::KindRefused { term: TERM, kind: KIND, cluster, node_shards };
+    let notice = Notice::ShardCountMismatch { node, kind: KIND, cluster, node_shards };
+    (Output::Send { to: node, message: refused }, Output::Notice(notice))
+}
+
 #[test]
-fn the_first_shard_count_of_a_reign_is_in_force_and_others_host_nothing() {
+fn the_first_shard_count_of_a_new_type_is_in_force_and_others_host_nothing() {
+    let (mut desk, mut a, _) = open();
+    let mut c = Pen::new(node(3)).shards(64);
+    let out = desk.beat(OPEN, &mut c);
+    let (refused, notice) = miscount(node(3), 8, 64);
+    assert!(out.last() == Some(&refused) && out.contains(&notice));
+    assert!(desk.beat(OPEN + 1, &mut c).contains(&refused), "said again, for it may be lost");
+    desk.beat(OPEN + 1, &mut a);
+    assert_eq!(desk.allocator.candidates(at(OPEN + 1), KIND).map(|node| node.node).collect::<Vec<_>>(), [A, B]);
+}
+
+#[test]
+fn whoever_owns_shards_outweighs_a_node_that_registered_first_with_another_count() {
+    let mut desk = Desk::elected();
+    let (mut wrong, mut owner) = (Pen::new(A).shards(64), Pen::new(B));
+    owner.owns(shard(3), old_token(1));
+    let early = [desk.beat(0, &mut wrong), desk.beat(1, &mut owner), desk.beat(2, &mut wrong)].concat();
+    let (refused, notice) = miscount(A, 8, 64);
+    assert!(!early.contains(&refused) && !early.contains(&notice), "another owner may still come");
+    assert_eq!(ack_of(&desk.beat(2_500, &mut owner)).commands, [], "what it owns stays where it is");
+    desk.beat(2_500, &mut wrong);
+
+    assert!(desk.expire(OPEN).contains(&notice), "when the reign is open, it is said");
+    assert!(desk.beat(OPEN, &mut wrong).contains(&refused));
+    assert_eq!(desk.allocator.candidates(at(OPEN), KIND).map(|node| node.node).collect::<Vec<_>>(), [B]);
+}
+
+#[test]
+fn of_two_owners_with_different_counts_the_second_is_drained_when_the_reign_is_open() {
     let mut desk = Desk::elected();
     let (mut a, mut b) = (Pen::new(A), Pen::new(B).shards(64));
-    b.owns(shard(3), old_token(1));
-    desk.beat(0, &mut a);
-    let out = desk.beat(0, &mut b);
-    let refused = Control::KindRefused { term: TERM, kind: KIND, cluster: 8, node_shards: 64 };
-    assert_eq!(out.last(), Some(&Output::Send { to: B, message: refused }));
-    let mismatch = Notice::ShardCountMismatch { node: B, kind: KIND, cluster: 8, node_shards: 64 };
-    assert!(out.contains(&Output::Notice(mismatch)));
-    // What it holds from before is in the table all the same, and drained.
+    a.owns(shard(2), old_token(1));
+    b.owns(shard(3), old_token(2));
+    for millis in [0, 2_500] {
+        desk.beat(millis, &mut a);
+        assert_eq!(ack_of(&desk.beat(millis, &mut b)).commands, []);
+    }
+    desk.expire(OPEN);
+    b.report();
+    let out = desk.beat(OPEN, &mut b);
+    // What it holds from before is in the table all the same.
     let within = Timing::lan().drain;
     assert_eq!(ack_of(&out).commands, [Command::Drain { key: shard(3), within }]);
-    assert_eq!(desk.allocator.candidates(at(0), KIND).map(|node| node.node).collect::<Vec<_>>(), [A]);
+    assert_eq!(desk.allocator.candidates(at(OPEN), KIND).map(|node| node.node).collect::<Vec<_>>(), [A]);
 }
 
 #[test]

@@ -94,13 +94,12 @@ impl Allocator {
     /// The shard count in force for a type.
     #[must_use]
     pub fn shards(&self, kind: Kind) -> Option<u32> {
-        self.reign.as_ref()?.kinds.get(&kind).copied()
+        self.reign.as_ref()?.count(kind)
     }
 
     /// The types registered in this reign, with their shard counts.
     pub fn kinds(&self) -> impl Iterator<Item = (Kind, u32)> {
-        let kinds = self.reign.as_ref().map(|reign| &reign.kinds);
-        kinds.into_iter().flatten().map(|(kind, shards)| (*kind, *shards))
+        self.reign.iter().flat_map(|reign| reign.counts_in_force())
     }
 
     /// Every shard that has an owner.

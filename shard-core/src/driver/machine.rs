@@ -424,6 +424,7 @@ impl<M> Driver<M> {
                 Output::Elected(term) => host.event(Event::Elected(term)),
                 Output::Deposed(term) => host.event(Event::Deposed(term)),
                 Output::KindRefused { kind, cluster, node_shards } => {
+                    self.order_all(now, Some(kind), Order::Refused, host);
                     host.event(Event::KindRefused { kind, cluster, node_shards });
                 }
                 Output::Farewell => {

@@ -156,7 +156,9 @@ fn look(shared: &Shared, node: &Node, registered: usize, now: Instant) {
     let directory = node.directory();
     let (changed, confirmed) = {
         let standing = lock(&shared.standing);
-        let confirmed = node.session().is_confirmed() && registered == standing.registered;
+        // Before the reign is open, its word on the shard counts is not final.
+        let settled = node.session().is_confirmed() && node.session().is_open();
+        let confirmed = settled && registered == standing.registered;
         let changed = standing.live != live
             || standing.term != term
             || standing.reigning != reigning

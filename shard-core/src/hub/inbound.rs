@@ -61,7 +61,7 @@ pub(super) async fn accept<R: Runtime>(shared: Arc<Shared>, runtime: R, listener
                 Ok(guest) => {
                     let why = inbound.listen(&guest).await;
                     lock(&guest.peer.receiver).disconnected(guest.connection);
-                    inbound.shared.peers.forget_stranger(&guest.peer);
+                    inbound.shared.peers.forget_stranger(guest.peer);
                     inbound.held(0);
                     why
                 }
@@ -228,7 +228,7 @@ impl<R: Runtime> Inbound<R> {
                 Confirmed::Stale => return Ok(false),
                 Confirmed::Opened { gone, .. } => {
                     self.confirmed = true;
-                    self.shared.peers.confirm(peer);
+                    peer.confirm();
                     if let Some(gone) = gone {
                         // Our own link is over as well. Left to itself it would notice at its next handshake, which may
                         // never come: what the coordinator says to the new life is not for the old one's link.

@@ -54,7 +54,7 @@ impl Unit for Batch {
 pub(super) struct Peer {
     pub(super) id: NodeId,
     /// This process has a reason of its own to know it: a handshake was confirmed, or it was told of. Until then it goes
-    /// with the connection that named it.
+    /// with the last connection that named it.
     known: AtomicBool,
     pub(super) state: Mutex<PeerState>,
     /// What comes from it.
@@ -133,24 +133,17 @@ impl Peers {
 
     pub(super) fn of(&self, id: NodeId) -> Arc<Peer> {
         let peer = self.named(id);
-        self.confirm(&peer);
+        peer.confirm();
         peer
     }
 
-    /// The peer is no stranger any more.
-    pub(super) fn confirm(&self, peer: &Arc<Peer>) {
-        if !peer.known.swap(true, Ordering::SeqCst) {
-            // Another connection that named it may have ended meanwhile.
+    /// A connection ended. What is kept of a stranger goes with the last one that named it: what two of them hold must be
+    /// one link, whichever is confirmed.
+    pub(super) fn forget_stranger(&self, peer: Arc<Peer>) {
+        if !peer.is_known() {
             let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
-            peers.entry(peer.id).or_insert_with(|| Arc::clone(peer));
-        }
-    }
-
-    /// A connection ended. What is kept of a stranger goes with it.
-    pub(super) fn forget_stranger(&self, peer: &Arc<Peer>) {
-        if !peer.known.load(Ordering::SeqCst) {
-            let mut peers = self.peers.write().unwrap_or_else(PoisonError::into_inner);
-            if !peer.known.load(Ordering::SeqCst) {
+            // Whoever else has it, but for the map and this caller, found it there, and nobody can now.
+            if !peer.is_known() && Arc::strong_count(&peer) <= 2 {
                 peers.remove(&peer.id);
             }
         }
@@ -248,6 +241,15 @@ impl Peers {
 }
 
 impl Peer {
+    /// It is no stranger any more.
+    pub(super) fn confirm(&self) {
+        self.known.store(true, Ordering::SeqCst);
+    }
+
+    fn is_known(&self) -> bool {
+        self.known.load(Ordering::SeqCst)
+    }
+
     /// Encodes one bulk frame for that process, behind all before it.
     pub(super) fn bulk(&self, to: NodeKey, encode: impl FnOnce(&mut Vec<u8>)) {
         {

@@ -142,7 +142,7 @@ impl Node {
                     self.send(Peer::Key(term.node), Control::Lookup { key }, out);
                 }
             }
-            Input::Resign => self.tell_allocator(now, coordinator::Input::Resign, out),
+            Input::Resign => self.resign(now, out),
             Input::HandOver => self.depart(now, session::Input::HandOver, out),
             Input::Leave => self.depart(now, session::Input::Leave, out),
         }
@@ -345,7 +345,6 @@ impl Node {
                 ElectionOutput::Notice(notice) => out.emit(Output::Notice(notice)),
             }
         }
-        self.clip(now, out);
     }
 
     fn session_says(&mut self, now: Instant, said: Vec<session::Output>, out: &mut (impl Outbox<Output> + ?Sized)) {

@@ -98,7 +98,7 @@ pub enum Input {
         key: ShardKey,
     },
     /// If this node reigns, give the reign up in good order: a successor follows within a few round trips and nothing stops
-    /// in between. Ignored otherwise, and while the reign is too young to know what came before it.
+    /// in between. Ignored otherwise, by the only voter, and while the reign is too young to know what came before it.
     Resign,
     /// Hand over all shards, but stay until `Leave`: the node's own mail needs its streams, links and the coordinator still.
     HandOver,

@@ -221,3 +221,14 @@ fn a_young_reign_counts_nobody_out_before_it_knows_who_lives() {
     let counted_in = Output::All(Order::Member { node: key(1), present: true });
     assert_eq!(out, [Output::NodeUp(key(1)), counted_in]);
 }
+
+#[test]
+fn the_only_voter_does_not_resign() {
+    let mut node = chief(crate::machine::Rules::all());
+    let (now, term) = (ms(1_600), node.allocator().term());
+    let mut out = Vec::new();
+    node.handle(now, Input::Resign, &mut out);
+    node.expire(now, &mut out);
+    assert!(node.allocator().term() == term && node.allocator().term().is_some(), "it would only succeed itself");
+    assert!(!out.iter().any(|output| matches!(output, Output::Deposed(_))));
+}

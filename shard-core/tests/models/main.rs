@@ -139,7 +139,7 @@ mod large {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn each_rule_of_commands_keeps_owners_apart() {
         kills("old-term-obeyed", late().without(Rule::TermOfCommands), "I1");
         kills("session-not-bumped", late().without(Rule::SessionBump), "I1");
@@ -148,7 +148,7 @@ mod large {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn each_rule_of_heartbeats_is_needed() {
         let resting = || Owners { drains: false, ..lenient() };
         kills("no-advance", Owners { lazy: true, ..resting() }.without(Rule::AdvanceFirst), "I1");
@@ -157,7 +157,7 @@ mod large {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn each_rule_of_early_exit_is_needed() {
         let lists = || Owners { strict: false, ..lists() };
         kills("open-without-need", lists().without(Rule::OpenWhenHeard), "I1");
@@ -167,7 +167,7 @@ mod large {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn each_rule_of_sessions_keeps_owners_apart() {
         let slow = Owners { strict: false, late: 1, ..Owners::new(2, 4) };
         kills("no-drift-factor", slow.without(Rule::DriftFactor), "I1");
@@ -179,7 +179,7 @@ mod large {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn what_an_authority_confirms_must_come_after_the_decision() {
         kills("no confirmation", careless(Confirm::Never), "I1");
         kills("stale confirmation", careless(Confirm::Stale), "I1");
@@ -187,32 +187,32 @@ mod large {
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn each_rule_of_votes_is_needed() {
         kills("rounds-pooled", slow_voters().without(Rule::OneRound), "I2");
         kills("no-incarnation-check", Voters { crashes: Some(1), ..voters() }.without(Rule::Incarnation), "I2");
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn one_live_owner_with_early_exit() {
         closes("early exit, no drains", lists(), 850_000);
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn one_live_owner_over_a_crash() {
         closes("owners, no drains, a crash", Owners { crashes: 1, ..resting() }, 170_000);
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn reigns_are_disjoint_over_any_number_of_crashes() {
         closes("voters, crashes", Voters { crashes: None, ..voters() }, 560_000);
     }
 
     #[test]
-    #[ignore = "minutes"]
+    #[ignore = "minutes; the page above has the command"]
     fn reigns_are_disjoint_though_machines_look_late_at_the_clock() {
         closes("voters, lazy", Voters { lazy: true, ..voters() }, 130_000);
     }

@@ -15,15 +15,24 @@ impl Node {
     pub(super) fn depart(&mut self, now: Instant, how: session::Input, out: &mut (impl Outbox<Output> + ?Sized)) {
         if let Some(departing) = &mut self.departing {
             departing.how = how;
-        } else if let Some(term) = self.election.reigning(now)
-            && self.config.voters.len() > 1
-        {
+        } else if let Some(term) = self.election.reigning(now).filter(|_| self.has_heirs()) {
             let give_up_at = now + self.config.timing.reign + self.config.timing.wait;
             self.departing = Some(Departing { how, term, give_up_at });
-            self.tell_allocator(now, coordinator::Input::Resign, out);
+            self.resign(now, out);
         } else {
             self.tell_session(now, how, out);
         }
+    }
+
+    pub(super) fn resign(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if self.has_heirs() {
+            self.tell_allocator(now, coordinator::Input::Resign, out);
+        }
+    }
+
+    /// Whether there are other voters: the only one would succeed itself.
+    fn has_heirs(&self) -> bool {
+        self.config.voters.len() > 1
     }
 
     pub(super) fn departs(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {
