@@ -75,16 +75,34 @@ async fn victim() {
     std::future::pending::<()>().await;
 }
 
-fn start_victim(voters: &str) -> Child {
+/// A process of ours, which ends with the test however that ends.
+struct Victim(Child);
+
+impl Victim {
+    fn kill(&mut self) {
+        self.0.kill().expect("SIGKILL");
+        self.0.wait().expect("dead");
+    }
+}
+
+impl Drop for Victim {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn start_victim(voters: &str) -> Victim {
     let mut child = Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "victim", "--nocapture"])
         .env(VOTERS, voters)
         .stdout(Stdio::piped())
         .spawn()
         .expect("a process");
-    let lines = BufReader::new(child.stdout.take().expect("its output")).lines();
-    assert!(lines.map_while(Result::ok).any(|line| line == "joined"), "it never joined");
-    child
+    let output = child.stdout.take().expect("its output");
+    let victim = Victim(child);
+    assert!(BufReader::new(output).lines().map_while(Result::ok).any(|line| line == "joined"), "it never joined");
+    victim
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -102,20 +120,25 @@ async fn who_asked_a_killed_process_is_told_and_who_stays_can_leave() {
     // Every shard lives somewhere, and some come to the newcomer.
     let ids: Vec<_> = (0..64).map(|id| format!("t-{id}")).collect();
     let (_, thinkers) = &nodes[0];
-    let mut at_victim = Vec::new();
-    while at_victim.is_empty() {
-        for id in &ids {
-            if thinkers.ask(id, WhereAreYou).await.is_ok_and(|home| home == VICTIM) {
-                at_victim.push(id.clone());
+    let found = async {
+        loop {
+            let mut at_victim = Vec::new();
+            for id in &ids {
+                if thinkers.ask(id, WhereAreYou).await.is_ok_and(|home| home == VICTIM) {
+                    at_victim.push(id.clone());
+                }
+            }
+            if !at_victim.is_empty() {
+                return at_victim;
             }
         }
-    }
+    };
+    let at_victim = tokio::time::timeout(Duration::from_secs(60), found).await.expect("shards move to the newcomer");
     let patient = thinkers.clone().within(Duration::from_secs(600));
     let asks: Vec<_> = at_victim.iter().map(|id| patient.ask(id, Ponder)).collect();
     // Another question behind them on the same link, so that they have surely arrived.
     let _ = thinkers.ask(&at_victim[0], WhereAreYou).await;
-    victim.kill().expect("SIGKILL");
-    victim.wait().expect("dead");
+    victim.kill();
 
     for ask in asks {
         let answer = tokio::time::timeout(Duration::from_secs(60), ask).await.expect("told long before the limit");
