@@ -19,6 +19,8 @@ pub struct Allocator {
     /// Whom to tell who reigns. At most one process per node id, besides what [`Input::Peers`] listed.
     peers: BTreeSet<NodeKey>,
     pub(super) reign: Option<Reign>,
+    /// The newest version of the voters that is known to be in force, told to every node (V5).
+    committed: u32,
 }
 
 impl Machine for Allocator {
@@ -47,6 +49,12 @@ impl Machine for Allocator {
             Input::Confirmed { term, version } => {
                 if let Some(reign) = self.reign.as_mut().filter(|reign| reign.term == term) {
                     reign.confirmed(now, version, out);
+                }
+            }
+            Input::Committed { version } => {
+                self.committed = version.max(self.committed);
+                if let Some(reign) = &mut self.reign {
+                    reign.committed = self.committed;
                 }
             }
             Input::Resign => {
@@ -91,7 +99,7 @@ impl Allocator {
     /// An allocator that does not reign and knows nobody.
     #[must_use]
     pub fn new(config: AllocatorConfig) -> Self {
-        Self { config: Fixed::new(config), peers: BTreeSet::new(), reign: None }
+        Self { config: Fixed::new(config), peers: BTreeSet::new(), reign: None, committed: 0 }
     }
 
     /// The edge into a reign: everything starts empty, every node known is told.
@@ -100,10 +108,11 @@ impl Allocator {
         if term.node != me || self.reign.as_ref().is_some_and(|reign| reign.term >= term) {
             return;
         }
-        self.reign = Some(Reign::new(now, term, self.config.clone()));
+        let committed = self.committed;
+        self.reign = Some(Reign { committed, ..Reign::new(now, term, self.config.clone()) });
         let others = self.peers.iter().copied().filter(|node| *node != me);
         for to in core::iter::once(me).chain(others) {
-            out.emit(Output::Send { to, message: Control::Announce { term } });
+            out.emit(Output::Send { to, message: Control::Announce { term, committed } });
         }
     }
 
@@ -122,8 +131,8 @@ impl Allocator {
     }
 
     fn announce_to(&self, to: NodeKey, out: &mut (impl Outbox<Output> + ?Sized)) {
-        if let Some(Reign { term, .. }) = self.reign {
-            out.emit(Output::Send { to, message: Control::Announce { term } });
+        if let Some(Reign { term, committed, .. }) = self.reign {
+            out.emit(Output::Send { to, message: Control::Announce { term, committed } });
         }
     }
 
@@ -153,7 +162,8 @@ impl Allocator {
         if beat.term != reign.term && self.config.rules.on(Rule::HeartbeatTerm) {
             reign.learn(beat.term, out);
             if beat.term < reign.term {
-                out.emit(Output::Send { to: from, message: Control::Announce { term: reign.term } });
+                let message = Control::Announce { term: reign.term, committed: reign.committed };
+                out.emit(Output::Send { to: from, message });
             }
             return;
         }

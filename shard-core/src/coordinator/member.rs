@@ -137,8 +137,8 @@ impl Member {
     }
 
     /// The answer to the last heartbeat, with every command that stands. Sent again without a new heartbeat it carries
-    /// commands but extends nothing.
-    pub(super) fn ack(&self, term: Term, open: bool, directory: Option<Directory>) -> Ack {
+    /// commands but extends nothing. What the reign says about itself is added by the reign.
+    pub(super) fn ack(&self, term: Term, directory: Option<Directory>) -> Ack {
         Ack {
             term,
             session: self.session,
@@ -147,7 +147,8 @@ impl Member {
             commands: self.commands.iter().take(COMMANDS_PER_ACK).copied().collect(),
             report_seen: self.report_version,
             directory,
-            open,
+            open: false,
+            committed: 0,
             farewell: false,
         }
     }
@@ -183,6 +184,7 @@ pub(super) fn farewell_ack(term: Term, beat: &Heartbeat) -> Ack {
         report_seen: beat.report_version,
         directory: None,
         open: false,
+        committed: 0,
         farewell: true,
     }
 }

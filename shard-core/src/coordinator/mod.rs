@@ -115,6 +115,11 @@ pub enum Input {
         /// The version.
         version: u32,
     },
+    /// This version of the voters is in force: every node is told with its next ack (V5).
+    Committed {
+        /// The version.
+        version: u32,
+    },
     /// Give up the reign in good order: this node's own process is listed, then [`Output::Resigned`] (2.1). Ignored before
     /// the evidence is there.
     Resign,

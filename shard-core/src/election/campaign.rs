@@ -157,6 +157,11 @@ impl Rounds {
         Some(until)
     }
 
+    /// Forgets the rounds under way: they were sent under another version of the voters (V4).
+    pub(super) fn give_up(&mut self) {
+        self.open.clear();
+    }
+
     fn forget(&mut self, now: Instant) {
         self.open.retain(|round| now < round.good_until);
     }

@@ -11,12 +11,17 @@ use crate::time::{Duration, Instant, nanos};
 /// that a renewal that is merely late comes first.
 const PAUSE: Duration = Duration::from_millis(10);
 
+/// The version of the first set of voters that a cluster ever has. It is in force without proof: no node ever ran less.
+pub(super) const FIRST_VERSION: u32 = 1;
+
 /// Who votes, who this node is, and the times that all of them obey. Build it with [`ElectionConfig::new`].
 #[derive(Clone, Debug)]
 pub struct ElectionConfig {
     me: NodeKey,
     /// Sorted, so that every node gives a voter the same rank.
     voters: Vec<NodeId>,
+    /// Which set of voters this is; the first is 1, and each differs from the one before by one voter (V2).
+    version: u32,
     timing: Timing,
     rules: Rules,
     seed: u64,
@@ -56,7 +61,27 @@ impl ElectionConfig {
             return Err(ElectionConfigError::VoterCount { count: voters.len() });
         }
         timing.check().map_err(ElectionConfigError::Timing)?;
-        Ok(Self { me, voters, timing, rules: Rules::all(), seed: 0, alone: false })
+        Ok(Self { me, voters, version: FIRST_VERSION, timing, rules: Rules::all(), seed: 0, alone: false })
+    }
+
+    /// Which set of voters this is: 1 for the first that the cluster ever had, and one more with each change.
+    #[must_use]
+    pub fn with_version(mut self, version: u32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// These settings with the voters of another.
+    pub(super) fn with_voters_of(mut self, other: Self, version: u32) -> Self {
+        (self.voters, self.version) = (other.voters, version);
+        self
+    }
+
+    /// Whether a voter that runs this version listens to one who asks under `asked`: to its own and the next (V3, rule
+    /// `NeighbourVersion`). An older one may have been replaced by a majority that this voter is not part of.
+    pub(super) fn listens_to(&self, asked: u32) -> bool {
+        let older = !self.on(Rule::NeighbourVersion) && asked.saturating_add(1) == self.version;
+        asked == self.version || asked == self.version.saturating_add(1) || older
     }
 
     /// The seed of the jitter by which this node's campaigns avoid those of others. Two nodes should not share one.
@@ -96,6 +121,18 @@ impl ElectionConfig {
     #[must_use]
     pub fn voters(&self) -> &[NodeId] {
         &self.voters
+    }
+
+    /// Which set of voters this is.
+    #[must_use]
+    pub const fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// Whether this node is one of the voters.
+    #[must_use]
+    pub fn votes(&self) -> bool {
+        self.rank(self.me.id).is_some()
     }
 
     /// The times.

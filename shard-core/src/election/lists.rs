@@ -125,6 +125,23 @@ impl Lists {
         self.own.clone().filter(|own| self.stored.get(rank).is_some_and(|stored| *stored < own.version))
     }
 
+    /// Whether a majority of the voters holds the newest version of this reign's list, and that one names everybody.
+    pub(super) fn is_settled(&self) -> bool {
+        self.own.as_ref().is_some_and(|own| own.complete && self.confirmed >= own.version)
+    }
+
+    /// The voters change: what each of those who stay has said counts on, and what a majority holds is counted anew (V4).
+    pub(super) fn change(&mut self, old: &ElectionConfig, new: &ElectionConfig) {
+        let ranks = || new.voters().iter().map(|voter| old.rank(*voter));
+        let stored = ranks().map(|rank| rank.and_then(|rank| self.stored.get(rank)).copied().unwrap_or(0));
+        let reports = ranks().map(|rank| rank.and_then(|rank| self.reports.get(rank)).cloned().flatten());
+        let (stored, reports) = (stored.collect(), reports.collect());
+        (self.stored, self.confirmed) = (stored, 0);
+        if !self.decided {
+            self.reports = reports;
+        }
+    }
+
     /// Shows everything that a model checker may rename.
     #[cfg(any(test, feature = "sim"))]
     pub(super) fn each_mark(&mut self, f: &mut dyn FnMut(Mark<'_>)) {

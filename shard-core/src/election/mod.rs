@@ -15,12 +15,13 @@
 //!
 //! # Parts
 //! [`Voter`] decides about one vote; [`Campaign`] is this node's own candidacy; [`Lists`] is what the voters keep for it,
-//! so that a successor knows whom to wait for (early exit, E1-E5); [`Election`] joins them and is the machine. It
-//! costs 2 (v - 1) / R messages per second in the whole cluster, and nothing on nodes that neither vote nor reign.
+//! so that a successor knows whom to wait for (early exit, E1-E5); [`Election::load`] changes the voters while they run
+//! (V1-V6); [`Election`] joins them and is the machine. It costs 2 (v - 1) / R messages per second in the whole cluster, and nothing on nodes that neither vote nor reign.
 //!
 //! May import: wire, machine and the ground floor.
 
 mod campaign;
+mod change;
 mod config;
 mod lists;
 mod seat;
@@ -30,6 +31,7 @@ mod voter;
 mod tests;
 
 pub use campaign::{Campaign, Rounds};
+pub use change::VoterChangeError;
 pub use config::{ElectionConfig, ElectionConfigError};
 pub use lists::{Evidence, Lists};
 pub use voter::{Answer, Voter};
@@ -42,6 +44,7 @@ use crate::machine::{Fixed, Machine, Notice, Outbox, Rule};
 use crate::machine::{Mark, instants};
 use crate::time::Instant;
 use crate::wire::{Control, List};
+use change::Change;
 use seat::Seat;
 
 /// No honest counter comes near: wall time in milliseconds passes it in a hundred million years. A frame that names a
@@ -56,6 +59,7 @@ pub struct Election {
     seen: u64,
     /// None: this node doesn't vote, so it never campaigns either.
     seat: Option<Seat>,
+    change: Change,
 }
 
 /// What an [`Election`] hears.
@@ -77,6 +81,11 @@ pub enum ElectionInput {
     /// A region reported a token with this counter that this reign did not grant. If it is not below this node's own, the
     /// reign ends and a new term is sought at once, so that what it grants next is greater.
     LearnedCounter(u64),
+    /// A coordinator says that this version of the voters is in force (V5).
+    Committed {
+        /// The version.
+        version: u32,
+    },
     /// Give up the reign or candidacy, and don't campaign again for three leases.
     StepDown,
     /// Whom this reign may acknowledge, in a newer version: to be stored by the voters. Ignored before
@@ -129,6 +138,11 @@ pub enum ElectionOutput {
         /// The version.
         version: u32,
     },
+    /// This version of the voters is in force: tell every node (V5).
+    Committed {
+        /// The version.
+        version: u32,
+    },
     /// The reign is over: forget everything that was decided under it. Unless it resigned, stop what it kept alive on this
     /// node (E8) and answer with [`ElectionInput::Stopped`].
     Lost {
@@ -146,7 +160,7 @@ impl Election {
     #[must_use]
     pub fn new(now: Instant, config: Fixed<ElectionConfig>) -> Self {
         let seat = config.rank(config.me().id).map(|_| Seat::new(now, &config));
-        Self { config, seen: 0, seat }
+        Self { config, seen: 0, seat, change: Change::default() }
     }
 
     /// The term under which this node reigns at `now`, if it does. O(1).
@@ -253,10 +267,14 @@ impl Election {
             Control::LeaseRefused { .. } if config.rank(from.id).is_none() => {
                 out.emit(ElectionOutput::Notice(Notice::NotYours { from }));
             }
-            Control::LeaseRequest { term, round, list } => seat.requested(now, from, term, (round, list), config, out),
+            Control::LeaseRequest { config: asked, .. } if !config.votes() || !config.listens_to(asked) => {}
+            Control::LeaseRequest { term, round, list, .. } => {
+                seat.requested(now, from, term, (round, list), config, out);
+            }
             Control::Release { term, exit } => seat.released(now, term, exit, config),
-            Control::LeaseGranted { term, round, stored } => {
+            Control::LeaseGranted { term, round, config: runs, stored } => {
                 seat.granted(now, from, term, (round, stored), config, out);
+                self.proved(from, term, runs);
             }
             Control::LeaseRefused { term, promised } => seat.refused(now, term, promised, config, out),
             Control::Nack { max_term } => seat.nacked(now, max_term, config, out),
@@ -299,23 +317,28 @@ impl Machine for Election {
                     seat.outrun(now, counter, &self.config, out);
                 }
             }
+            ElectionInput::Committed { version } => self.learn_committed(version),
             ElectionInput::StepDown => self.on_seat(|seat, config| seat.step_down(now, config, out)),
             ElectionInput::Publish(list) => self.on_seat(|seat, config| seat.publish(now, list, config, out)),
             ElectionInput::Resign { term } => self.on_seat(|seat, config| seat.resign(now, term, config, out)),
             ElectionInput::Stopped { term } => self.on_seat(|seat, config| seat.stopped(now, term, config, out)),
         }
+        self.commit(now, out);
     }
 
     fn expire(&mut self, now: Instant, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
-        let Some(seat) = &mut self.seat else { return };
-        if now < seat.campaign.deadline(&self.config) {
+        if self.deadline().is_none_or(|due| now < due) {
             return;
         }
+        let Some(seat) = &mut self.seat else { return };
         seat.advance(now, &self.config, out);
         seat.act(now, &self.config, out);
+        self.commit(now, out);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.seat.as_ref().map(|seat| seat.campaign.deadline(&self.config))
+        // A former voter goes on with the reign that it has, but never campaigns again.
+        let waits = |seat: &&Seat| self.config.votes() || seat.campaign.term().is_some();
+        self.seat.as_ref().filter(waits).map(|seat| seat.campaign.deadline(&self.config))
     }
 }

@@ -122,8 +122,12 @@ impl Seat {
             if *to == config.me().id {
                 own = list;
             } else {
-                out.emit(ElectionOutput::Send { to: *to, message: Control::LeaseRequest { term, round, list } });
+                let message = Control::LeaseRequest { term, round, config: config.version(), list };
+                out.emit(ElectionOutput::Send { to: *to, message });
             }
+        }
+        if !config.votes() {
+            return;
         }
         match self.vote(now, term, own, config) {
             (Answer::Granted { .. }, stored) => self.granted(now, config.me(), term, (round, stored), config, out),
@@ -189,7 +193,7 @@ impl Seat {
             (Answer::Refused { promised }, _) => Control::LeaseRefused { term, promised },
             (Answer::Granted { until }, stored) => {
                 self.put_off(config.next_campaign(now, until));
-                Control::LeaseGranted { term, round, stored }
+                Control::LeaseGranted { term, round, config: config.version(), stored }
             }
         };
         out.emit(ElectionOutput::Send { to: from.id, message });
@@ -388,6 +392,27 @@ impl Seat {
             for to in config.peers() {
                 out.emit(ElectionOutput::Send { to, message: Control::Release { term, exit } });
             }
+        }
+    }
+
+    /// The voters change. A candidate gives up: those whom it asked may not be those who count. A coordinator reigns on
+    /// until what it has ends, and begins a round under the new version (V4).
+    pub(super) fn change(
+        &mut self,
+        now: Instant,
+        old: &ElectionConfig,
+        new: &ElectionConfig,
+        out: &mut (impl Outbox<ElectionOutput> + ?Sized),
+    ) {
+        match &mut self.campaign {
+            Campaign::Candidate { .. } => self.end(now, Exit::NeverReigned, Next::InTurn, old, out),
+            Campaign::Asked { .. } => self.campaign = Campaign::Idle { campaign_at: self.again(now, Next::InTurn, new) },
+            Campaign::Reigning { rounds, lists, .. } => {
+                rounds.give_up();
+                lists.change(old, new);
+                self.begin_round(now, new, out);
+            }
+            Campaign::Idle { .. } => {}
         }
     }
 

@@ -137,6 +137,12 @@ rules! {
     ResignListed = "resign-unlisted",
     /// 2.1: who resigns waits until that list is confirmed.
     ResignConfirmed = "resign-unconfirmed",
+    /// V2: each version of the voters differs from the one before by one voter.
+    OneVoter = "voters-swapped",
+    /// V3: a voter listens to its own version of the voters and the next, never to an older one.
+    NeighbourVersion = "older-version-heard",
+    /// V5: a version is loaded only when the one before is known to be in force.
+    VersionProved = "version-unproved",
 }
 
 /// Which rules are on. All of them, unless the simulator switched one off.

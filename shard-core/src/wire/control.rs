@@ -19,6 +19,8 @@ pub enum Control {
         term: Term,
         /// Which of its rounds.
         round: u64,
+        /// The version of the voters that it is sent under (V3).
+        config: u32,
         /// Whom the reign may acknowledge, if the voter is not known to hold it (E4). A candidate sends none (E2).
         list: Option<List>,
     },
@@ -28,6 +30,8 @@ pub enum Control {
         term: Term,
         /// The round asked for.
         round: u64,
+        /// The version of the voters that this voter runs (V4).
+        config: u32,
         /// The list that the voter holds now; none: it restarted, or never held one. Its members are left out if it is of
         /// the very term asked for: that coordinator knows them.
         stored: Option<List>,
@@ -59,6 +63,8 @@ pub enum Control {
     Announce {
         /// The reign.
         term: Term,
+        /// The newest version of the voters that is known to be in force (V5).
+        committed: u32,
     },
     /// Region to a would-be coordinator: I know a greater term.
     Nack {
@@ -223,6 +229,8 @@ pub struct Ack {
     pub directory: Option<Directory>,
     /// The reign knows of every shard that lives, and places those that do not.
     pub open: bool,
+    /// The newest version of the voters that is known to be in force (V5).
+    pub committed: u32,
     /// The node was leaving, owns nothing any more, and is released for good.
     pub farewell: bool,
 }

@@ -101,19 +101,20 @@ fn controls() -> Vec<(Control, &'static str)> {
             gone: vec![NODE],
         }),
         open: true,
+        committed: 2,
         farewell: false,
     };
     let home = Home { node: NODE, token: TOKEN, closed: true };
     let list = List { term: TERM, version: 2, complete: true, members: vec![NODE] };
     vec![
-        (Control::LeaseRequest { term: TERM, round: 300, list: None }, "0003090aac0200"),
-        (Control::LeaseRequest { term: TERM, round: 1, list: Some(list) }, "0003090a010103090a020101090a"),
-        (Control::LeaseGranted { term: TERM, round: 1, stored: None }, "0103090a0100"),
+        (Control::LeaseRequest { term: TERM, round: 300, config: 2, list: None }, "0003090aac020200"),
+        (Control::LeaseRequest { term: TERM, round: 1, config: 1, list: Some(list) }, "0003090a01010103090a020101090a"),
+        (Control::LeaseGranted { term: TERM, round: 1, config: 2, stored: None }, "0103090a010200"),
         (Control::LeaseRefused { term: TERM, promised: TERM }, "0203090a03090a"),
         (Control::Release { term: TERM, exit: Exit::Reigned }, "0303090a01"),
         (Control::WhoReigns, "04"),
         (Control::Reign { term: TERM, address: "h:7".to_owned() }, "0503090a03683a37"),
-        (Control::Announce { term: TERM }, "0603090a"),
+        (Control::Announce { term: TERM, committed: 2 }, "0603090a02"),
         (Control::Nack { max_term: TERM }, "0703090a"),
         (
             Control::Heartbeat(heartbeat),
@@ -126,7 +127,7 @@ fn controls() -> Vec<(Control, &'static str)> {
             "0903090a0102030200c4e6888901050607080\
              1c4e688890105050004\
              0105\
-             01090a03683a3701090a0100",
+             01090a03683a3701090a010200",
         ),
         (Control::Dead { term: TERM, session: 2 }, "0a03090a02"),
         (Control::KindRefused { term: TERM, kind: Kind(1), cluster: 64, node_shards: 32 }, "0b03090a014020"),
