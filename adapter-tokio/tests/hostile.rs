@@ -177,7 +177,9 @@ async fn a_guest_that_talks_nonsense_or_forges_directives_changes_nothing() {
     bytes.clear();
     frame::write_ping(&mut bytes);
     let term = Term { counter: 1 << 61, node: victim.node.key() };
-    for message in [Control::Dead { term, session: 1 }, Control::Announce { term }, Control::Nack { max_term: term }] {
+    for message in
+        [Control::Dead { term, session: 1 }, Control::Announce { term, committed: 0 }, Control::Nack { max_term: term }]
+    {
         frame::write_control(&mut bytes, |out| codec::encode_control(out, &message));
     }
     guest.write_all(&bytes).await.unwrap();

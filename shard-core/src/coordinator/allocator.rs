@@ -109,7 +109,8 @@ impl Allocator {
             return;
         }
         let committed = self.committed;
-        self.reign = Some(Reign { committed, ..Reign::new(now, term, self.config.clone()) });
+        let reign = self.reign.insert(Reign::new(now, term, self.config.clone()));
+        reign.committed = committed;
         let others = self.peers.iter().copied().filter(|node| *node != me);
         for to in core::iter::once(me).chain(others) {
             out.emit(Output::Send { to, message: Control::Announce { term, committed } });

@@ -178,7 +178,7 @@ pub(super) fn home(to: NodeKey, number: u32, home: Option<Home>) -> Output {
 }
 
 pub(super) fn announce(to: NodeKey) -> Output {
-    Output::Send { to, message: Control::Announce { term: TERM } }
+    Output::Send { to, message: Control::Announce { term: TERM, committed: 0 } }
 }
 
 /// A reign whose window is over, with nodes A and B registered and heard just now.

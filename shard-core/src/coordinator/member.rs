@@ -22,6 +22,16 @@ pub(super) const COMMANDS_MAX: usize = 4_096;
 /// Commands in one ack, so that control frames stay small; the rest follows with the next heartbeats.
 const COMMANDS_PER_ACK: usize = 1_024;
 
+/// What a reign says about itself in every ack.
+#[derive(Clone, Copy)]
+pub(super) struct Word {
+    pub(super) term: Term,
+    /// It knows of every shard that lives.
+    pub(super) open: bool,
+    /// The newest version of the voters known to be in force.
+    pub(super) committed: u32,
+}
+
 /// One registered node and its session.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct Member {
@@ -137,18 +147,18 @@ impl Member {
     }
 
     /// The answer to the last heartbeat, with every command that stands. Sent again without a new heartbeat it carries
-    /// commands but extends nothing. What the reign says about itself is added by the reign.
-    pub(super) fn ack(&self, term: Term, directory: Option<Directory>) -> Ack {
+    /// commands but extends nothing.
+    pub(super) fn ack(&self, word: Word, directory: Option<Directory>) -> Ack {
         Ack {
-            term,
+            term: word.term,
             session: self.session,
             sequence: self.sequence,
             first: self.applied + 1,
             commands: self.commands.iter().take(COMMANDS_PER_ACK).copied().collect(),
             report_seen: self.report_version,
             directory,
-            open: false,
-            committed: 0,
+            open: word.open,
+            committed: word.committed,
             farewell: false,
         }
     }

@@ -10,7 +10,7 @@ use alloc::{
 
 use super::{
     AllocatorConfig, Ending, Output,
-    member::{Member, farewell_ack},
+    member::{Member, Word, farewell_ack},
     roll::Roll,
     table::Table,
 };
@@ -38,6 +38,8 @@ const FOR_EVER: u64 = u64::MAX;
 pub(super) struct Reign {
     pub(super) config: Fixed<AllocatorConfig>,
     pub(super) term: Term,
+    /// The newest version of the voters that is known to be in force (V5).
+    pub(super) committed: u32,
     /// Who may have a live session, and whether the quarantine is over.
     roll: Roll,
     /// A counter not below ours is known: nothing is granted any more, a new term will come.
@@ -79,6 +81,7 @@ impl Reign {
             roll: Roll::new(config.me, now + wait(&config), opened),
             config,
             term,
+            committed: 0,
             outdone: false,
             members: BTreeMap::new(),
             expiries: BTreeSet::new(),
@@ -241,7 +244,7 @@ impl Reign {
     /// Answers the last heartbeat; if the voters do not know the session yet, as soon as they do (E5).
     fn acknowledge(&mut self, now: Instant, to: NodeKey, held: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
         let safe = self.roll.may_acknowledge(to, self.config.rules);
-        let open = self.roll.is_open(now);
+        let word = self.word(now);
         let directory = (safe && held < self.directory_version).then(|| self.directory());
         let Some(member) = self.members.get_mut(&to) else { return };
         member.waiting = (!safe).then_some(held);
@@ -249,8 +252,8 @@ impl Reign {
             return;
         }
         member.urgent = false;
-        out.emit(Output::Send { to, message: Control::Ack(member.ack(self.term, open, directory)) });
-        if open {
+        out.emit(Output::Send { to, message: Control::Ack(member.ack(word, directory)) });
+        if word.open {
             for (kind, cluster) in self.miscounts(to) {
                 let (term, kind, node_shards) = (self.term, kind.kind, kind.shards);
                 out.emit(Output::Send { to, message: Control::KindRefused { term, kind, cluster, node_shards } });
@@ -313,12 +316,16 @@ impl Reign {
         if !member.leaving || !member.settled || !empty {
             return false;
         }
-        let ack = member.ack(self.term, false, None);
+        let ack = member.ack(Word { open: false, ..self.word(now) }, None);
         self.end(now, from, Ending::Dropped, out);
         self.bury_for_ever(from, out);
         out.emit(Output::Gone { node: from });
         self.send(from, Control::Ack(crate::wire::Ack { farewell: true, ..ack }), out);
         true
+    }
+
+    fn word(&self, now: Instant) -> Word {
+        Word { term: self.term, open: self.roll.is_open(now), committed: self.committed }
     }
 
     pub(super) fn send(&self, to: NodeKey, message: Control, out: &mut (impl Outbox<Output> + ?Sized)) {
@@ -409,11 +416,11 @@ impl Reign {
             return;
         }
         self.flush_at = None;
-        let open = self.roll.is_open(now);
+        let word = self.word(now);
         for (to, member) in &mut self.members {
             if member.urgent && self.roll.may_acknowledge(*to, self.config.rules) {
                 member.urgent = false;
-                out.emit(Output::Send { to: *to, message: Control::Ack(member.ack(self.term, open, None)) });
+                out.emit(Output::Send { to: *to, message: Control::Ack(member.ack(word, None)) });
             }
         }
     }

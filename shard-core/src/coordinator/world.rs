@@ -336,7 +336,7 @@ impl World {
         let from = self.seat();
         let Some(term) = self.seats[self.reigning.unwrap_or(0)].allocator.term() else { return };
         let to = self.regions[r].key;
-        self.deliver(&Mail { from, to, message: Control::Announce { term } });
+        self.deliver(&Mail { from, to, message: Control::Announce { term, committed: 0 } });
     }
 
     /// Two whole rounds of heartbeat and ack: the region is live and known to hear.

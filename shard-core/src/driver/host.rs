@@ -93,6 +93,11 @@ pub enum Event {
         /// The shard.
         key: ShardKey,
     },
+    /// Most voters of this version run it: the next version may be loaded.
+    VotersInForce {
+        /// The version.
+        version: u32,
+    },
     /// The cluster uses another number of shards for a type: this node hosts nothing of it.
     KindRefused {
         /// The type.

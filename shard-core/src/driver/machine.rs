@@ -7,9 +7,10 @@ use core::mem;
 
 use super::region::{Region, Stage};
 use super::{Event, Host, Seat, TypeConfig};
+use crate::election::VoterChangeError;
 use crate::entity::{EntityId, Reason, Refused};
 use crate::hash;
-use crate::id::{Kind, NodeKey, ShardKey, Token};
+use crate::id::{Kind, NodeId, NodeKey, ShardKey, Token};
 use crate::machine::{Fixed, Rules};
 use crate::node::{ConfigError, Input, Node, NodeConfig, Output};
 use crate::region::lane::{Arrival, DataHead, Lane, LaneConfig, Next, Order, Receipt, Tell};
@@ -279,6 +280,24 @@ impl<M> Driver<M> {
         self.hear(now, Input::Leave, host);
     }
 
+    /// Goes on to the next set of voters; see [`Node::load_voters`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_voters(
+        &mut self,
+        now: Instant,
+        version: u32,
+        voters: Vec<(NodeId, String)>,
+        host: &mut (impl Host<M> + ?Sized),
+    ) -> Result<(), VoterChangeError> {
+        let mut outputs = mem::take(&mut self.outputs);
+        let loaded = self.node.load_voters(now, version, voters, &mut outputs);
+        self.obey(now, outputs, host);
+        self.settle(now, host);
+        loaded
+    }
+
     /// Does what is due; an early call changes nothing.
     pub fn expire(&mut self, now: Instant, host: &mut (impl Host<M> + ?Sized)) {
         let mut outputs = mem::take(&mut self.outputs);
@@ -427,6 +446,7 @@ impl<M> Driver<M> {
                     self.order_all(now, Some(kind), Order::Refused, host);
                     host.event(Event::KindRefused { kind, cluster, node_shards });
                 }
+                Output::VotersInForce { version } => host.event(Event::VotersInForce { version }),
                 Output::Farewell => {
                     self.left = true;
                     let inbox = &mut self.inbox;

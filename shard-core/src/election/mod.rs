@@ -290,7 +290,7 @@ fn term_named(message: &Control) -> Option<Term> {
         Control::LeaseRequest { term, .. }
         | Control::Release { term, .. }
         | Control::Reign { term, .. }
-        | Control::Announce { term }
+        | Control::Announce { term, .. }
         | Control::LeaseRefused { promised: term, .. }
         | Control::Nack { max_term: term } => Some(*term),
         _ => None,

@@ -406,7 +406,9 @@ impl Seat {
     ) {
         match &mut self.campaign {
             Campaign::Candidate { .. } => self.end(now, Exit::NeverReigned, Next::InTurn, old, out),
-            Campaign::Asked { .. } => self.campaign = Campaign::Idle { campaign_at: self.again(now, Next::InTurn, new) },
+            Campaign::Asked { .. } => {
+                self.campaign = Campaign::Idle { campaign_at: self.again(now, Next::InTurn, new) }
+            }
             Campaign::Reigning { rounds, lists, .. } => {
                 rounds.give_up();
                 lists.change(old, new);

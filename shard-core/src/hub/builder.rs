@@ -35,6 +35,7 @@ pub struct NodeBuilder<R> {
     listener: Option<TcpListener>,
     advertise: Option<String>,
     voters: Vec<(NodeId, String)>,
+    voters_version: u32,
     timing: Timing,
     rebalance: Duration,
     lanes: Option<u32>,
@@ -52,6 +53,7 @@ impl<R: Runtime> NodeBuilder<R> {
             listener: None,
             advertise: None,
             voters: Vec::new(),
+            voters_version: 1,
             timing: Timing::lan(),
             rebalance: Duration::from_secs(2),
             lanes: None,
@@ -87,6 +89,12 @@ impl<R: Runtime> NodeBuilder<R> {
     /// seeds through which others find the cluster. Without it, this node is the only voter.
     pub fn voters<A: Into<String>>(self, voters: impl IntoIterator<Item = (NodeId, A)>) -> Self {
         Self { voters: voters.into_iter().map(|(id, address)| (id, address.into())).collect(), ..self }
+    }
+
+    /// Which set of voters that is: 1, unless [`Node::load_voters`] has changed them since the cluster began. From 2 on there
+    /// may be two or four of them, for as long as a change takes. A node must never start with a lower version than it ran.
+    pub fn voters_version(self, version: u32) -> Self {
+        Self { voters_version: version, ..self }
     }
 
     /// The protocol's times; [`Timing::lan`] unless said otherwise. The same on every node. Unsafe ones are refused at the
@@ -164,6 +172,10 @@ impl<R: Runtime> NodeBuilder<R> {
         if config.voters.is_empty() {
             config.voters.push((me.id, address.clone()));
         }
+        if self.voters_version == 0 {
+            return Err(ConfigError::Setting { name: "voters_version", must: "at least 1" });
+        }
+        config.version = self.voters_version;
         config.timing = self.timing;
         config.rebalance = self.rebalance;
         config.seed = randomness[2];

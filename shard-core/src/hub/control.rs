@@ -32,6 +32,14 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
                     node.register(now, kind, lanes, strategy, &mut outputs);
                     registered += 1;
                 }
+                ToControl::LoadVoters { version, voters, loaded } => {
+                    for (id, address) in &voters {
+                        shared.peers.reach(*id, address);
+                    }
+                    let _ = loaded.set(node.load_voters(now, version, voters, &mut outputs));
+                    // Whoever waits for it is woken by that.
+                    shared.stand(|_| {});
+                }
                 ToControl::Stop => stop = true,
             }
         }
@@ -142,6 +150,7 @@ fn obey(shared: &Arc<Shared>, output: Output) -> Obeyed {
             let entity_type = door.map_or_else(|| "?".to_string(), |door| door.name().to_string());
             shared.emit(Event::ShardCountRefused { entity_type, cluster, node: node_shards });
         }
+        Output::VotersInForce { version } => shared.emit(Event::VotersInForce { version }),
         Output::Farewell => return Obeyed::Left,
         Output::Notice(notice) => shared.emit(Event::Notice(notice)),
     }
@@ -154,6 +163,7 @@ fn look(shared: &Shared, node: &Node, registered: usize, now: Instant) {
     let term = node.term();
     let reigning = node.election().reigning(now).is_some();
     let directory = node.directory();
+    let voters = (node.voters_version(), node.election().committed());
     let (changed, confirmed) = {
         let standing = lock(&shared.standing);
         // Before the reign is open, its word on the shard counts is not final.
@@ -162,6 +172,7 @@ fn look(shared: &Shared, node: &Node, registered: usize, now: Instant) {
         let changed = standing.live != live
             || standing.term != term
             || standing.reigning != reigning
+            || standing.voters != voters
             || standing.confirmed != confirmed
             || standing.nodes.len() != directory.nodes.len()
             || !standing.nodes.iter().zip(&directory.nodes).all(|(known, entry)| *known == entry.node);
@@ -172,6 +183,7 @@ fn look(shared: &Shared, node: &Node, registered: usize, now: Instant) {
             standing.live = live;
             standing.term = term;
             standing.reigning = reigning;
+            standing.voters = voters;
             standing.confirmed = confirmed && registered == standing.registered;
             standing.nodes = directory.nodes.iter().map(|entry| entry.node).collect();
         });

@@ -29,6 +29,11 @@ pub enum Event {
     ReignBegan(Term),
     /// This node's reign ended.
     ReignEnded(Term),
+    /// Most voters of this version run it, as the coordinator knows: the next version may be loaded.
+    VotersInForce {
+        /// The version.
+        version: u32,
+    },
     /// A shard came to this node.
     ShardGained {
         /// The type.
@@ -120,6 +125,7 @@ impl Event {
             | Self::SessionGained
             | Self::ReignBegan(_)
             | Self::ReignEnded(_)
+            | Self::VotersInForce { .. }
             | Self::ShardGained { .. }
             | Self::ShardLost { .. } => Level::Change,
             Self::SessionLost
@@ -144,6 +150,7 @@ impl fmt::Display for Event {
         match self {
             Self::NodeUp(node) => write!(f, "{node} joined the cluster"),
             Self::NodeGone(node) => write!(f, "{node} left the cluster, or its session ended"),
+            Self::VotersInForce { version } => write!(f, "version {version} of the voters is in force"),
             Self::SessionGained => f.write_str("this node's session began"),
             Self::SessionLost => {
                 f.write_str("this node's session ended before it was renewed; its shards were dropped")

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::string::{String, ToString};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 use std::vec::Vec;
@@ -12,9 +12,9 @@ use super::clock;
 use super::events::EventStream;
 use super::hosting::{Proxy, Sharding};
 use super::runtime::{Runtime, timeout};
-use super::shared::{Counters, Shared, lock};
+use super::shared::{Counters, Shared, ToControl, lock};
 use crate::entity::{Entity, Wire};
-use crate::id::NodeKey;
+use crate::id::{NodeId, NodeKey};
 use crate::machine::{Fixed, Timing};
 use crate::node::{ConfigError, Input};
 use crate::region::stream::StreamConfig;
@@ -120,6 +120,8 @@ impl<R: Runtime> Node<R> {
             live: standing.live,
             reigning: standing.reigning,
             coordinator: standing.term.map(|term| term.node),
+            voters_version: standing.voters.0,
+            voters_in_force: standing.voters.1,
             nodes: standing.nodes,
             shards: standing.shards.into_iter().map(|(kind, owned)| (name(kind), owned)).collect(),
             counters: self.shared.tallies.read(),
@@ -144,6 +146,37 @@ impl<R: Runtime> Node<R> {
             timeout(&self.runtime, self.timing.lease * 2, over).await;
         }
         !reigning()
+    }
+
+    /// Goes on to the next set of voters, `version`, which differs from the one that runs here by one voter, added or
+    /// removed. Tell every node, in any order; then write it into their configurations
+    /// ([`voters`](NodeBuilder::voters), [`voters_version`](NodeBuilder::voters_version)), for a node that starts again must
+    /// not go back. To swap a voter takes two versions, and the second can be loaded once
+    /// [`Event::VotersInForce`](super::Event) or [`Status::voters_in_force`] names the first. A coordinator that is not
+    /// among the new voters resigns by itself. The set that runs already changes nothing.
+    ///
+    /// # Errors
+    /// [`ConfigError::VoterChange`] says what is wrong with the step, and nothing has changed; or the node has stopped.
+    pub async fn load_voters<A: Into<String>>(
+        &self,
+        version: u32,
+        voters: impl IntoIterator<Item = (NodeId, A)>,
+    ) -> Result<(), ConfigError> {
+        let voters = voters.into_iter().map(|(id, address)| (id, address.into())).collect();
+        let loaded = Arc::new(OnceLock::new());
+        self.shared.tell_control(ToControl::LoadVoters { version, voters, loaded: Arc::clone(&loaded) });
+        poll_fn(|cx| {
+            let mut standing = lock(&self.shared.standing);
+            if let Some(loaded) = loaded.get() {
+                return Poll::Ready(loaded.map_err(ConfigError::VoterChange));
+            }
+            if standing.left {
+                return Poll::Ready(Err(ConfigError::Stopped));
+            }
+            standing.waiting.push(cx.waker().clone());
+            Poll::Pending
+        })
+        .await
     }
 
     /// [`leave_within`](Self::leave_within) 10 s.
@@ -216,6 +249,10 @@ pub struct Status {
     pub reigning: bool,
     /// The coordinator it obeys.
     pub coordinator: Option<NodeKey>,
+    /// Which set of voters runs here.
+    pub voters_version: u32,
+    /// The newest set of voters that is known to be in force.
+    pub voters_in_force: u32,
     /// Who is in the cluster, as the coordinator last said.
     pub nodes: Vec<NodeKey>,
     /// Shards owned here, per type.

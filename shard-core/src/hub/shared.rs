@@ -5,7 +5,7 @@ use std::boxed::Box;
 use std::collections::BTreeMap;
 use std::string::String;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::task::Waker;
 use std::vec::Vec;
 
@@ -16,8 +16,9 @@ use super::events::{Event, Events};
 use super::peers::{Peer, Peers};
 use super::runtime::Boxed;
 use crate::allocation::AllocationStrategy;
+use crate::election::VoterChangeError;
 use crate::entity::{Alarm, Clock, Reason, Services};
-use crate::id::{Kind, NodeKey, ShardId, Term, Token};
+use crate::id::{Kind, NodeId, NodeKey, ShardId, Term, Token};
 use crate::node;
 use crate::region::lane::Order;
 use crate::time::Instant;
@@ -87,6 +88,12 @@ pub(super) enum ToControl {
         lanes: u32,
         strategy: Box<dyn AllocationStrategy>,
     },
+    /// Go on to the next set of voters, and say here how that went.
+    LoadVoters {
+        version: u32,
+        voters: Vec<(NodeId, String)>,
+        loaded: Arc<OnceLock<Result<(), VoterChangeError>>>,
+    },
     /// Stop at once, without handing over.
     Stop,
 }
@@ -132,6 +139,8 @@ pub(super) struct Standing {
     pub(super) reigning: bool,
     pub(super) nodes: Vec<NodeKey>,
     pub(super) left: bool,
+    /// Which set of voters runs here, and which is known to be in force.
+    pub(super) voters: (u32, u32),
     /// Types the cluster counts otherwise: (ours, the cluster's).
     pub(super) refused: BTreeMap<Kind, (u32, u32)>,
     /// The coordinator holds the node's report of all its types.

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use crate::election::ElectionConfigError;
+use crate::election::{ElectionConfigError, VoterChangeError};
 use crate::id::{NodeId, NodeKey};
 use crate::machine::{Rules, Timing, TimingError};
 use crate::time::Duration;
@@ -18,6 +18,9 @@ pub struct NodeConfig {
     pub address: String,
     /// The voters and where they listen: 1, 3 or 5, the same on every node. They are also the seeds.
     pub voters: Vec<(NodeId, String)>,
+    /// Which set of voters that is: 1 for the first that the cluster ever had, one more with each change. A node that starts
+    /// again must not go back to an older one (V1).
+    pub version: u32,
     /// No other node can ever join, and an exclusive lock (or the lack of a network) says that no former process lives: the
     /// node starts at once.
     pub alone: bool,
@@ -39,6 +42,7 @@ impl NodeConfig {
             me,
             address: address.into(),
             voters,
+            version: 1,
             alone: false,
             timing: Timing::lan(),
             rebalance: Duration::from_secs(2),
@@ -102,6 +106,8 @@ pub enum ConfigError {
         /// What the system said.
         error: String,
     },
+    /// The next set of voters was not loaded.
+    VoterChange(VoterChangeError),
     /// The node is leaving or has stopped.
     Stopped,
 }
@@ -129,6 +135,7 @@ impl fmt::Display for ConfigError {
                  explicitly (`allow_plain_tcp_anywhere`) or listen on 127.0.0.1"
             ),
             Self::Io { what, error } => write!(f, "{what}: {error}"),
+            Self::VoterChange(error) => write!(f, "{error}"),
             Self::Stopped => f.write_str("this node is leaving or has stopped"),
         }
     }

@@ -1,6 +1,7 @@
 //! The carrier.
 
 mod reigning;
+mod voters;
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -77,8 +78,12 @@ impl Node {
         let me = config.me;
         let mut voters: Vec<NodeId> = config.voters.iter().map(|(id, _)| *id).collect();
         voters.sort_unstable();
-        let mut election =
-            ElectionConfig::new(me, voters, config.timing.clone())?.with_seed(config.seed).with_rules(config.rules);
+        // In the middle of a change there may be two or four of them.
+        let election = if config.version > 1 { ElectionConfig::during_change } else { ElectionConfig::new };
+        let mut election = election(me, voters, config.timing.clone())?
+            .with_version(config.version)
+            .with_seed(config.seed)
+            .with_rules(config.rules);
         if config.alone {
             election = election.alone()?;
         }
@@ -295,6 +300,9 @@ impl Node {
                 continue;
             }
             self.departs(now, out);
+            if self.election.is_outgoing(now) {
+                self.resign(now, out);
+            }
             if self.loopback.is_empty() {
                 return;
             }
@@ -341,6 +349,7 @@ impl Node {
                 ElectionOutput::Confirmed { term, version } => {
                     self.tell_allocator(now, coordinator::Input::Confirmed { term, version }, out);
                 }
+                ElectionOutput::Committed { version } => self.in_force(now, version, out),
                 ElectionOutput::Lost { term, resigned } => self.deposed(now, term, resigned, out),
                 ElectionOutput::Notice(notice) => out.emit(Output::Notice(notice)),
             }
@@ -366,6 +375,10 @@ impl Node {
                 session::Output::Lapsed { .. } => out.emit(Output::Lapsed),
                 session::Output::KindRefused { kind, cluster, node_shards } => {
                     out.emit(Output::KindRefused { kind, cluster, node_shards });
+                }
+                session::Output::Committed { version } => {
+                    self.tell_election(now, ElectionInput::Committed { version }, out);
+                    self.in_force(now, version, out);
                 }
                 session::Output::Directory(directory) => self.directory_is(directory, out),
                 session::Output::Farewell => {

@@ -151,6 +151,11 @@ pub enum Output {
     Elected(Term),
     /// Its reign is over.
     Deposed(Term),
+    /// Most voters of this version run it, and the coordinator knows: the next version may be loaded (V5).
+    VotersInForce {
+        /// The version.
+        version: u32,
+    },
     /// The cluster uses another number of shards for a type.
     KindRefused {
         /// The type.

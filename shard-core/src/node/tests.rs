@@ -58,6 +58,7 @@ fn ack(session: u64, sequence: u64) -> Control {
         report_seen: 0,
         directory: None,
         open: true,
+        committed: 0,
         farewell: false,
     })
 }
@@ -80,7 +81,7 @@ fn a_hint_that_names_its_own_sender_starts_no_endless_talk() {
 #[test]
 fn no_session_begins_before_every_lane_of_the_former_one_has_halted() {
     let mut node = node();
-    let beats = heartbeats(&heard(&mut node, 10, 1, Control::Announce { term: term(5, 1) }));
+    let beats = heartbeats(&heard(&mut node, 10, 1, Control::Announce { term: term(5, 1), committed: 0 }));
     let &(session, sequence) = beats.first().expect("it registers at once");
     heard(&mut node, 20, 1, ack(session, sequence));
     assert!(node.session().is_live(ms(20)));
@@ -99,7 +100,7 @@ fn no_session_begins_before_every_lane_of_the_former_one_has_halted() {
 #[test]
 fn a_home_counts_only_under_the_term_in_force_and_from_its_node() {
     let mut node = node();
-    heard(&mut node, 10, 1, Control::Announce { term: term(5, 1) });
+    heard(&mut node, 10, 1, Control::Announce { term: term(5, 1), committed: 0 });
     let key = ShardKey { kind: KIND, shard: ShardId(3) };
     let orders = |out: Vec<Output>| out.iter().filter(|output| matches!(output, Output::Order { .. })).count();
     let home = |term| Control::Home { term, key, home: None };
@@ -207,11 +208,11 @@ fn a_young_reign_counts_nobody_out_before_it_knows_who_lives() {
             })
             .collect::<Vec<_>>()
     };
-    heard(&mut node, 10, 1, Control::Announce { term: term(1, 1) });
+    heard(&mut node, 10, 1, Control::Announce { term: term(1, 1), committed: 0 });
     let out = told(&mut node, 11, 1, 1, true, directory(1, &[1, 2, 9]));
     assert_eq!(out, [1, 2, 9].map(|id| Output::NodeUp(key(id))));
 
-    heard(&mut node, 20, 2, Control::Announce { term: term(2, 2) });
+    heard(&mut node, 20, 2, Control::Announce { term: term(2, 2), committed: 0 });
     assert_eq!(told(&mut node, 21, 2, 2, false, directory(1, &[9])), [], "the others have not registered yet");
     assert_eq!(node.directory().nodes.len(), 3);
     let out = told(&mut node, 22, 2, 2, true, directory(2, &[2, 9]));

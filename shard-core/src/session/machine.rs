@@ -55,6 +55,8 @@ pub struct Session {
     directory: u64,
     /// Refusals of this reign that were passed on already, one per type registered: (type, the cluster's count).
     refused: Vec<(Kind, u32)>,
+    /// The newest version of the voters that a coordinator said to be in force.
+    committed: u32,
     leaving: bool,
     /// Nothing of this node's own keeps it from being released.
     settled: bool,
@@ -163,6 +165,7 @@ impl Session {
             report_seen: 0,
             directory: 0,
             refused: Vec::new(),
+            committed: 0,
             leaving: false,
             settled: true,
             gone: false,
@@ -248,7 +251,12 @@ impl Session {
             return out.emit(Output::Notice(Notice::NotYours { from }));
         }
         match message {
-            Control::Announce { term } => self.announced(now, from, term, out),
+            Control::Announce { term, committed } => {
+                self.announced(now, from, term, out);
+                if self.obeys(from, term) {
+                    self.in_force(committed, out);
+                }
+            }
             Control::Ack(ack) => self.acked(now, from, ack, out),
             Control::Dead { term, session } => {
                 if !self.obeys(from, term) {
@@ -282,6 +290,14 @@ impl Session {
                 self.refused.insert(at, (kind, cluster));
                 true
             }
+        }
+    }
+
+    /// The coordinator says which version of the voters is in force (V5).
+    fn in_force(&mut self, version: u32, out: &mut (impl Outbox<Output> + ?Sized)) {
+        if version > self.committed {
+            self.committed = version;
+            out.emit(Output::Committed { version });
         }
     }
 
@@ -335,6 +351,7 @@ impl Session {
         self.extend(now, ack.sequence, out);
         self.ack_seen = self.ack_seen.max(ack.sequence);
         self.open |= ack.open;
+        self.in_force(ack.committed, out);
         self.report_seen = self.report_seen.max(ack.report_seen);
         self.ask_at = now + self.config.timing.heartbeat * 2;
         // G1: an ack that leaves the session dead applies no command and moves no counter.

@@ -175,6 +175,11 @@ pub enum Output {
         /// What this node registered.
         node_shards: u32,
     },
+    /// This version of the voters is in force (V5). Said once.
+    Committed {
+        /// The version.
+        version: u32,
+    },
     /// A newer directory of the cluster.
     Directory(Directory),
     /// This node left: it owns nothing and never will again. The last output.

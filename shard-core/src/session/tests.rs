@@ -53,7 +53,7 @@ impl Desk {
     /// Registered with a reign, first heartbeat sent at 0 and acknowledged.
     fn live() -> Self {
         let mut desk = Self::new();
-        desk.hear(0, Control::Announce { term: term(1) });
+        desk.hear(0, announce(1));
         desk.beat(0);
         desk.hear(10, ack(1, 1, &[]));
         desk
@@ -93,6 +93,10 @@ fn ack(session: u64, sequence: u64, commands: &[Command]) -> Control {
     Control::Ack(full_ack(session, sequence, 1, commands))
 }
 
+fn announce(counter: u64) -> Control {
+    Control::Announce { term: term(counter), committed: 0 }
+}
+
 fn full_ack(session: u64, sequence: u64, first: u64, commands: &[Command]) -> Ack {
     Ack {
         term: term(1),
@@ -103,6 +107,7 @@ fn full_ack(session: u64, sequence: u64, first: u64, commands: &[Command]) -> Ac
         report_seen: 1,
         directory: None,
         open: true,
+        committed: 0,
         farewell: false,
     }
 }
@@ -140,7 +145,7 @@ fn the_report_is_sent_until_its_version_was_seen() {
     let mut desk = Desk::new();
     let kind = KindReport { kind: Kind(3), shards: 8, hosts: true };
     desk.say(0, Input::Registered(kind));
-    desk.hear(0, Control::Announce { term: term(1) });
+    desk.hear(0, announce(1));
     let first = desk.beat(0);
     assert_eq!(first.report.expect("a first beat has a report").kinds, [kind]);
     assert_eq!(first.report_version, 2);
@@ -153,7 +158,7 @@ fn the_report_is_sent_until_its_version_was_seen() {
 #[test]
 fn the_session_counts_from_the_sending_of_the_heartbeat() {
     let mut desk = Desk::new();
-    desk.hear(0, Control::Announce { term: term(1) });
+    desk.hear(0, announce(1));
     desk.beat(0);
     let out = desk.hear(2_000, ack(1, 1, &[grant(0)]));
     assert_eq!(
@@ -172,7 +177,7 @@ fn the_session_counts_from_the_sending_of_the_heartbeat() {
 #[test]
 fn an_ack_that_comes_too_late_applies_nothing() {
     let mut desk = Desk::new();
-    desk.hear(0, Control::Announce { term: term(1) });
+    desk.hear(0, announce(1));
     desk.beat(0);
     assert_eq!(desk.hear(3_000, ack(1, 1, &[grant(0)])), []);
     assert_eq!(desk.session.owned(), []);
@@ -222,7 +227,7 @@ fn mail_after_a_pause_finds_the_session_over() {
 #[test]
 fn dead_ends_my_session_live_or_not_and_no_other() {
     let mut desk = Desk::new();
-    desk.hear(0, Control::Announce { term: term(1) });
+    desk.hear(0, announce(1));
     desk.beat(0);
     assert_eq!(desk.hear(1, Control::Dead { term: term(1), session: 2 }), []);
     let unborn = desk.hear(1, Control::Dead { term: term(1), session: 1 });
@@ -243,7 +248,7 @@ fn directives_count_only_from_the_node_of_the_greatest_term() {
     let stale = [
         Control::Dead { term: term(1), session: 1 },
         ack(1, 1, &[grant(0)]),
-        Control::Announce { term: term(5) },
+        announce(5),
         Control::KindRefused { term: term(1), kind: Kind(3), cluster: 1, node_shards: 2 },
     ];
     for message in stale {
@@ -267,7 +272,7 @@ fn a_greater_term_keeps_shards_and_time_and_gets_a_full_report_at_once() {
     let mut desk = Desk::live();
     desk.hear(20, ack(1, 1, &[grant(0)]));
     desk.beat(20);
-    assert_eq!(desk.hear(30, Control::Announce { term: term(2) }), []);
+    assert_eq!(desk.hear(30, announce(2)), []);
     assert_eq!(desk.session.deadline(), Some(at(30)));
     let beat = desk.beat(30);
     assert_eq!((beat.term, beat.session, beat.applied), (term(2), 1, 0));
@@ -280,10 +285,10 @@ fn a_greater_term_keeps_shards_and_time_and_gets_a_full_report_at_once() {
 #[test]
 fn a_lower_term_is_told_of_the_greater_one() {
     let mut desk = Desk::new();
-    desk.hear(0, Control::Announce { term: term(2) });
+    desk.hear(0, announce(2));
     let nack = Output::Send { to: CHIEF, message: Control::Nack { max_term: term(2) } };
-    assert_eq!(desk.hear(1, Control::Announce { term: term(1) }), [nack]);
-    assert_eq!(desk.hear(1, Control::Announce { term: term(2) }), []);
+    assert_eq!(desk.hear(1, announce(1)), [nack]);
+    assert_eq!(desk.hear(1, announce(2)), []);
 }
 
 #[test]
@@ -338,7 +343,7 @@ fn a_refused_type_is_passed_on_once_per_reign() {
     let order = Output::KindRefused { kind: Kind(3), cluster: 64, node_shards: 8 };
     assert_eq!(desk.hear(21, refused(1)), core::slice::from_ref(&order));
     assert_eq!(desk.hear(22, refused(1)), []);
-    desk.hear(23, Control::Announce { term: term(2) });
+    desk.hear(23, announce(2));
     assert_eq!(desk.hear(24, refused(2)), [order]);
 }
 
@@ -367,7 +372,7 @@ fn a_leaving_node_says_so_and_is_silent_after_its_farewell() {
     assert_eq!(desk.hear(31, farewell(beat.sequence)).last(), Some(&Output::Farewell));
     assert_eq!(desk.session.deadline(), None);
     assert_eq!(desk.expire(9_000), []);
-    assert_eq!(desk.hear(9_000, Control::Announce { term: term(4) }), []);
+    assert_eq!(desk.hear(9_000, announce(4)), []);
 }
 
 #[test]
@@ -432,7 +437,7 @@ fn a_reign_that_ends_takes_the_own_region_with_it_unless_it_resigned() {
 #[test]
 fn an_ack_in_the_last_moment_of_a_reign_brings_nobody_to_life() {
     let mut desk = Desk::new();
-    desk.hear(0, Control::Announce { term: term(1) });
+    desk.hear(0, announce(1));
     desk.beat(0);
     desk.say(5, Input::Reigns { until: at(10) });
     assert_eq!(desk.hear(10, ack(1, 1, &[grant(0)])), []);

@@ -223,6 +223,7 @@ impl Cluster {
                 self.agenda.push(back + 1, seat, 0, Event::Boot);
             }
             Output::Notice(notice) => self.hear_notice(seat, notice),
+            Output::VotersInForce { version } => self.note(seat, || alloc::format!("voters {version} in force")),
             Output::NodeUp(_) | Output::NodeDown(_) | Output::KindRefused { .. } => {}
         }
     }

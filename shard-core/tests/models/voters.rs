@@ -132,6 +132,7 @@ impl Voters {
                 | ElectionOutput::Elected { .. }
                 | ElectionOutput::Evidence { .. }
                 | ElectionOutput::Confirmed { .. }
+                | ElectionOutput::Committed { .. }
                 | ElectionOutput::Lost { .. }
                 | ElectionOutput::Notice(_) => {}
             }
@@ -207,7 +208,7 @@ impl Voters {
         match message {
             // A vote that was counted, or cannot count any more, only ties the voter: as if its mail were lost.
             Control::LeaseRequest { term, round, .. } => {
-                let granted = Control::LeaseGranted { term: *term, round: *round, stored: None };
+                let granted = Control::LeaseGranted { term: *term, round: *round, config: 1, stored: None };
                 let candidate = &world.nodes[place_of(from.id)];
                 candidate.me == *from && candidate.notices(*to, granted)
             }

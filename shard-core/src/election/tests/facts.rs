@@ -110,7 +110,7 @@ fn nobody_hears_that_a_reign_is_over_before_what_it_kept_alive_has_stopped() {
     // A vote that comes late is not given back yet either.
     let from = |node, message| ElectionInput::Heard { from: key(node, 1), message };
     out.clear();
-    let late = Control::LeaseGranted { term, round: 1, stored: None };
+    let late = Control::LeaseGranted { term, round: 1, config: 1, stored: None };
     bench.nodes[0].handle(bench.clocks[0], from(1, late.clone()), &mut out);
     assert_eq!(out, []);
 
@@ -148,7 +148,10 @@ fn a_candidate_gives_way_to_a_greater_counter_and_a_coordinator_does_not() {
 fn the_next_term_is_greater_than_any_counter_heard_of() {
     let mut bench = Bench::new(Rules::all());
     bench.pass([FIRST; 3]);
-    bench.handle(0, ElectionInput::Heard { from: key(9, 1), message: Control::Announce { term: term(77, 1) } });
+    bench.handle(
+        0,
+        ElectionInput::Heard { from: key(9, 1), message: Control::Announce { term: term(77, 1), committed: 0 } },
+    );
     bench.act(0);
     assert_eq!(bench.nodes[0].campaign().unwrap().term(), Some(term(78, 0)));
 }
@@ -234,9 +237,9 @@ fn frames_in_anothers_name_and_absurd_counters_are_dropped_with_a_notice() {
     bench.pass([FIRST; 3]);
     let before = bench.nodes[2].clone();
     let heard = |from: NodeKey, message| ElectionInput::Heard { from, message };
-    bench.handle(2, heard(key(1, 1), Control::LeaseRequest { term: term(5, 0), round: 1, list: None }));
+    bench.handle(2, heard(key(1, 1), Control::LeaseRequest { term: term(5, 0), round: 1, config: 1, list: None }));
     bench.handle(2, heard(key(1, 1), Control::Release { term: term(5, 0), exit: Exit::Reigned }));
-    bench.handle(2, heard(key(1, 1), Control::Announce { term: term(u64::MAX, 1) }));
+    bench.handle(2, heard(key(1, 1), Control::Announce { term: term(u64::MAX, 1), committed: 0 }));
     bench.handle(2, ElectionInput::LearnedCounter(u64::MAX));
     assert!(bench.mail.is_empty());
     let not_yours = ElectionOutput::Notice(Notice::NotYours { from: key(1, 1) });
@@ -248,7 +251,7 @@ fn frames_in_anothers_name_and_absurd_counters_are_dropped_with_a_notice() {
 
     bench.act(0);
     let mine = bench.nodes[0].campaign().unwrap().term().unwrap();
-    bench.handle(0, heard(key(9, 1), Control::LeaseGranted { term: mine, round: 1, stored: None }));
+    bench.handle(0, heard(key(9, 1), Control::LeaseGranted { term: mine, round: 1, config: 1, stored: None }));
     assert_eq!(bench.reign(0), None, "a stranger has no vote");
 }
 
@@ -278,7 +281,7 @@ fn three_of_five_votes_make_a_reign() {
     node.expire(now, &mut out);
     node.handle(now, ElectionInput::Start { wall: 7 }, &mut out);
     assert_eq!(out.len(), 1 + 4, "one request to each other voter");
-    let message = Control::LeaseGranted { term: term(7, 0), round: 1, stored: None };
+    let message = Control::LeaseGranted { term: term(7, 0), round: 1, config: 1, stored: None };
     for voter in [3, 3] {
         node.handle(now, ElectionInput::Heard { from: key(voter, 1), message: message.clone() }, &mut out);
         assert_eq!(node.reigning(now), None, "a vote that comes twice counts once");
@@ -301,7 +304,7 @@ fn who_does_not_vote_never_campaigns() {
     let mut out = Vec::new();
     node.handle(at(0), ElectionInput::Start { wall: 3 }, &mut out);
     node.handle(at(0), ElectionInput::StepDown, &mut out);
-    let message = Control::LeaseRequest { term: term(5, 0), round: 1, list: None };
+    let message = Control::LeaseRequest { term: term(5, 0), round: 1, config: 1, list: None };
     node.handle(at(0), ElectionInput::Heard { from: key(0, 1), message }, &mut out);
     node.expire(at(1_000_000), &mut out);
     assert_eq!((node.deadline(), out), (None, vec![]));

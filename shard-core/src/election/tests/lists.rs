@@ -66,7 +66,7 @@ fn a_round_carries_the_list_to_those_who_do_not_hold_it_and_nobody_else() {
     let (mut bench, term) = listed(Rules::all());
     bench.pass([250; 3]);
     bench.act(0);
-    let request = |list| Control::LeaseRequest { term, round: 3, list };
+    let request = |list| Control::LeaseRequest { term, round: 3, config: 1, list };
     assert!(bench.mail.iter().all(|letter| letter.message == request(None)), "{:?}", bench.mail[0].message);
     bench.settle(|_| true);
     bench.crash(2);
@@ -74,7 +74,10 @@ fn a_round_carries_the_list_to_those_who_do_not_hold_it_and_nobody_else() {
     bench.clocks[0] = Instant::from_millis(FIRST + 351);
     bench.handle(
         0,
-        ElectionInput::Heard { from: key(2, 2), message: Control::LeaseGranted { term, round: 3, stored: None } },
+        ElectionInput::Heard {
+            from: key(2, 2),
+            message: Control::LeaseGranted { term, round: 3, config: 1, stored: None },
+        },
     );
     bench.mail.clear();
     bench.pass([250, 0, 0]);
@@ -92,7 +95,7 @@ fn a_version_is_confirmed_by_a_majority_and_never_taken_back() {
     bench.deliver(2, 0);
     assert_eq!(confirmed(&bench, 0), [1, 2]);
     bench.mail.clear();
-    let late = Control::LeaseGranted { term, round: 1, stored: Some(list(term, 1, &[])) };
+    let late = Control::LeaseGranted { term, round: 1, config: 1, stored: Some(list(term, 1, &[])) };
     bench.handle(0, ElectionInput::Heard { from: key(2, 1), message: late });
     bench.handle(0, ElectionInput::Publish(list(term, 1, &[])));
     assert_eq!(confirmed(&bench, 0), [1, 2]);
@@ -103,7 +106,7 @@ fn a_version_is_confirmed_by_a_majority_and_never_taken_back() {
 fn a_list_counts_only_from_the_reign_that_keeps_it() {
     let (mut bench, term) = listed(Rules::all());
     let other = Term { counter: term.counter + 9, node: key(1, 1) };
-    let message = Control::LeaseRequest { term, round: 9, list: Some(list(other, 1, &[])) };
+    let message = Control::LeaseRequest { term, round: 9, config: 1, list: Some(list(other, 1, &[])) };
     bench.handle(2, ElectionInput::Heard { from: key(0, 1), message });
     assert_eq!(bench.nodes[2].voter().unwrap().list().map(|list| list.term), Some(term));
 }

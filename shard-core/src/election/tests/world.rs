@@ -215,7 +215,10 @@ impl World {
                 }
                 ElectionOutput::Elected { .. } => self.elections += 1,
                 ElectionOutput::Lost { term, .. } => self.handle(node, ElectionInput::Stopped { term }),
-                ElectionOutput::Evidence { .. } | ElectionOutput::Confirmed { .. } | ElectionOutput::Notice(_) => {}
+                ElectionOutput::Evidence { .. }
+                | ElectionOutput::Confirmed { .. }
+                | ElectionOutput::Committed { .. }
+                | ElectionOutput::Notice(_) => {}
             }
         }
         self.arm(node);

@@ -32,7 +32,7 @@ impl Node {
 
     /// Whether there are other voters: the only one would succeed itself.
     fn has_heirs(&self) -> bool {
-        self.config.voters.len() > 1
+        self.config.voters.iter().any(|(id, _)| *id != self.config.me.id)
     }
 
     pub(super) fn departs(&mut self, now: Instant, out: &mut (impl Outbox<Output> + ?Sized)) {

@@ -434,7 +434,7 @@ impl Model for Owners {
                 let from = world.seats[seat].me;
                 let term = world.seats[seat].allocator.term()?;
                 let to = world.regions[region].me;
-                let message = Control::Announce { term };
+                let message = Control::Announce { term, committed: 0 };
                 self.say(&mut world, region, Some(session::Input::Heard { from, to, message }));
             }
             Step::Beat(region) => self.say(&mut world, region, None),
