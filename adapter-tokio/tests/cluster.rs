@@ -56,6 +56,15 @@ async fn within<T>(seconds: u64, what: &str, future: impl Future<Output = T>) ->
     tokio::time::timeout(Duration::from_secs(seconds), future).await.unwrap_or_else(|_| panic!("{what}: not in time"))
 }
 
+async fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    within(20, what, async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
 async fn cluster(size: u64) -> Vec<(Node, Entities<CounterMessage>)> {
     let listeners: Vec<_> = (0..size).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let voters: Vec<_> =
@@ -328,4 +337,32 @@ async fn a_proxy_reaches_entities_it_never_hosts() {
         assert_eq!(within(20, "an answer", counters.ask(format!("e-{id}"), Add(7))).await.unwrap(), 1);
     }
     assert_eq!(owned(&client), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_voter_is_replaced_while_the_cluster_works() {
+    let nodes = cluster(4).await;
+    let without = |out: Option<NodeId>| {
+        let voters = nodes.iter().map(|(node, _)| (node.key().id, node.address().to_string()));
+        voters.filter(|(id, _)| Some(*id) != out).collect::<Vec<_>>()
+    };
+    let coordinator = nodes[0].0.status().coordinator.expect("somebody reigns").id;
+    let early = nodes[0].0.load_voters(3, without(Some(coordinator))).await;
+    assert!(matches!(early, Err(ConfigError::VoterChange(_))), "{early:?}");
+    for (version, out) in [(2, None), (3, Some(coordinator))] {
+        for (node, _) in &nodes {
+            node.load_voters(version, without(out)).await.unwrap();
+        }
+        for id in 0..20 {
+            within(20, "an answer", nodes[3].1.ask(format!("counter-{id}"), Add(1))).await.unwrap();
+        }
+        for (node, _) in &nodes {
+            until("the voters being in force", || node.status().voters_in_force >= version).await;
+            assert_eq!(node.status().voters_version, version);
+        }
+    }
+    // A coordinator that is no voter any more has resigned, or will in a moment.
+    let (out, _) = nodes.iter().find(|(node, _)| node.key().id == coordinator).expect("it is still there");
+    until("the resignation", || !out.status().reigning).await;
+    until("a successor", || nodes.iter().any(|(node, _)| node.status().reigning)).await;
 }
