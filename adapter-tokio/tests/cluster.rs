@@ -56,15 +56,6 @@ async fn within<T>(seconds: u64, what: &str, future: impl Future<Output = T>) ->
     tokio::time::timeout(Duration::from_secs(seconds), future).await.unwrap_or_else(|_| panic!("{what}: not in time"))
 }
 
-async fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    within(20, what, async {
-        while !condition() {
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    })
-    .await;
-}
-
 async fn cluster(size: u64) -> Vec<(Node, Entities<CounterMessage>)> {
     let listeners: Vec<_> = (0..size).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
     let voters: Vec<_> =
@@ -357,12 +348,12 @@ async fn a_voter_is_replaced_while_the_cluster_works() {
             within(20, "an answer", nodes[3].1.ask(format!("counter-{id}"), Add(1))).await.unwrap();
         }
         for (node, _) in &nodes {
-            until("the voters being in force", || node.status().voters_in_force >= version).await;
+            until(20, "the voters being in force", || node.status().voters_in_force >= version).await;
             assert_eq!(node.status().voters_version, version);
         }
     }
     // A coordinator that is no voter any more has resigned, or will in a moment.
     let (out, _) = nodes.iter().find(|(node, _)| node.key().id == coordinator).expect("it is still there");
-    until("the resignation", || !out.status().reigning).await;
-    until("a successor", || nodes.iter().any(|(node, _)| node.status().reigning)).await;
+    until(20, "the resignation", || !out.status().reigning).await;
+    until(20, "a successor", || nodes.iter().any(|(node, _)| node.status().reigning)).await;
 }

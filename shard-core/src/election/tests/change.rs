@@ -148,7 +148,7 @@ fn a_voter_is_swapped_in_two_steps_and_the_one_that_goes_resigns_and_stays_out()
     assert_eq!(cluster.outgoing, [0], "V6: once version 3 is in force");
     assert_eq!(cluster.committed(), [3; 4]);
     assert_eq!(cluster.nodes[0].deadline(), None, "a former voter never campaigns");
-    assert!(matches!(cluster.coordinators()[..], [1 | 2 | 3]));
+    assert!(matches!(cluster.coordinators()[..], [1..=3]));
     assert_eq!(cluster.reigns, 1);
 }
 
