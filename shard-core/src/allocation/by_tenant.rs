@@ -20,8 +20,8 @@ use crate::time::Duration;
 ///
 /// Hands are dealt by [`Roster::deal`] from the candidates: spread over zones, weighted by capacity, and changed by one
 /// node at most when a node comes or goes. A node that vanishes keeps its place in every hand for a while (a minute unless
-/// said otherwise), so that a crash does not pass a tenant's poison on to fresh nodes; one that stops taking shards gives
-/// its place up at once. A node is known by its [`NodeId`](crate::id::NodeId), so one that restarts under its own id finds
+/// said otherwise), so that a crash does not pass a tenant's poison on to fresh nodes, and so does one that is deaf, as
+/// whoever has just crashed seems to be; one that stops taking shards otherwise gives its place up at once. A node is known by its [`NodeId`](crate::id::NodeId), so one that restarts under its own id finds
 /// its place. What vanished is remembered by the coordinator that saw it: under a new one, hands are dealt from who is there.
 /// Zones are known by the view's numbers for them; should these change, so may the zones that have one node more.
 ///
@@ -107,7 +107,9 @@ impl<S, F: Fn(ShardId) -> Option<u64> + Send> ByTenant<S, F> {
         let absent: Vec<u64> =
             self.attendance.members().iter().map(|member| member.id).filter(|id| !candidate(*id)).collect();
         if !absent.is_empty() {
-            let mut known: Vec<u64> = view.nodes().iter().map(|node| node.id.id.0).collect();
+            // A process that has crashed is deaf for some time before its session is over: it is lost, and did not leave.
+            let known = view.nodes().iter().filter(|node| !node.deaf);
+            let mut known: Vec<u64> = known.map(|node| node.id.id.0).collect();
             known.sort_unstable();
             for id in absent {
                 // Still there but no candidate: it leaves in good order.

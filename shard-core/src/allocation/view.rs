@@ -47,8 +47,11 @@ pub struct NodeView {
     pub stats: Option<Stats>,
     /// Since when it has been in the cluster.
     pub up_since: Instant,
-    /// Whether it takes new shards: it hosts the type and is not leaving.
+    /// Whether it takes new shards: it hosts the type, is not leaving and not deaf.
     pub accepts: bool,
+    /// The coordinator's answers seem not to reach it: it takes nothing until they do, and may be about to vanish. That is no
+    /// departure.
+    pub deaf: bool,
 }
 
 impl NodeView {
@@ -66,6 +69,7 @@ impl NodeView {
             stats: None,
             up_since: Instant::ZERO,
             accepts: true,
+            deaf: false,
         }
     }
 

@@ -9,6 +9,7 @@ use crate::entity::Protocol;
 use crate::hash::ShardHash;
 use crate::passivation::Passivation;
 use crate::region::stream::StreamConfig;
+use crate::shuffle::Guard;
 use crate::time::Duration;
 
 /// An entity type on one node. All nodes of a cluster agree on name, shards and hash; the rest is this node's own.
@@ -37,6 +38,8 @@ pub struct TypeConfig {
     pub rest_max: Duration,
     /// Bounds and times of the streams to other nodes. Its rules are replaced by the node's.
     pub stream: StreamConfig,
+    /// Guards the entities by tenant, each lane for itself; `None`: nothing is guarded.
+    pub guard: Option<Guard>,
 }
 
 impl TypeConfig {
@@ -56,6 +59,7 @@ impl TypeConfig {
             rest: Duration::from_millis(100),
             rest_max: Duration::from_secs(10),
             stream: StreamConfig::default(),
+            guard: None,
         }
     }
 

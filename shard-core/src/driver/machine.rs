@@ -89,6 +89,9 @@ impl<M> Driver<M> {
         if lanes > shards {
             return Err(ConfigError::Setting { name: "lanes", must: "at most the number of shards" });
         }
+        if entity_type.guard.is_some_and(|guard| guard.fair().waiting_max() == 0) {
+            return Err(ConfigError::Setting { name: "guard", must: "one with queues" });
+        }
         let stream = Fixed::new(StreamConfig { rules: self.rules, ..entity_type.stream });
         let lane = |lane: u32| {
             Lane::new(LaneConfig {
@@ -104,6 +107,7 @@ impl<M> Driver<M> {
                 rest_max: entity_type.rest_max,
                 stream: stream.clone(),
                 rules: self.rules,
+                guard: entity_type.guard,
             })
         };
         let region = Region {

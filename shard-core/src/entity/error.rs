@@ -58,6 +58,8 @@ pub enum Bound {
     Link,
     /// Questions that wait for their answer.
     Asks,
+    /// What may wait for the entity's tenant, on a node that guards the type by tenant.
+    Tenant,
 }
 
 impl Reason {
@@ -86,6 +88,7 @@ impl Reason {
                 1 => Bound::Shard,
                 3 => Bound::Link,
                 4 => Bound::Asks,
+                5 => Bound::Tenant,
                 _ => Bound::Lane,
             }),
             2 => Self::NoHome,
@@ -127,6 +130,7 @@ impl fmt::Display for Bound {
             Self::Lane => "the lane's queue is full",
             Self::Link => "the link to the owner is full",
             Self::Asks => "too many questions wait for an answer",
+            Self::Tenant => "the entity's tenant has as much waiting as it may",
         })
     }
 }
@@ -291,7 +295,7 @@ mod tests {
 
     #[test]
     fn every_reason_survives_the_wire_but_for_its_sizes() {
-        let bounds = [Bound::Entity, Bound::Shard, Bound::Lane, Bound::Link, Bound::Asks];
+        let bounds = [Bound::Entity, Bound::Shard, Bound::Lane, Bound::Link, Bound::Asks, Bound::Tenant];
         let tagged = [Reason::UnknownMessage { tag: 9 }, Reason::Garbled { tag: 65_535 }];
         let plain = [Reason::NoHome, Reason::Stopping, Reason::Unavailable, Reason::Expired, Reason::NoSuchType];
         for reason in bounds.map(Reason::Full).into_iter().chain(tagged).chain(plain) {

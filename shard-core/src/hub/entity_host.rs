@@ -79,6 +79,8 @@ pub(super) struct EntityHost<E: Entity, F, Mk> {
     tenures: BTreeMap<ShardId, Arc<Tenure>>,
     /// Handlers and hooks since the core's starts last had the clock read.
     started: u32,
+    /// Handlers and hooks run as tasks from the start.
+    apart: bool,
 }
 
 impl<E, F, Mk> EntityHost<E, F, Mk>
@@ -101,7 +103,13 @@ where
             lasts: BTreeMap::new(),
             tenures: BTreeMap::new(),
             started: 0,
+            apart: false,
         }
+    }
+
+    /// Nothing of the entities' runs on the lane, however long it takes.
+    pub(super) fn apart(self) -> Self {
+        Self { apart: true, ..self }
     }
 
     /// Runs one handler as far as it goes without waiting. Allocates nothing if it does not wait.
@@ -113,6 +121,10 @@ where
         let mut place: Place<F> = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         place.set(Some((self.make)(cell, message)));
         let mut work = Work::<E, F>::Turn(place);
+        if self.apart {
+            self.send_away(slot, work);
+            return Ran::Waits;
+        }
         // The noop waker is right only because a future that waits goes to the executor, which polls it at once.
         let polled = poll_work(&mut work, &mut Context::from_waker(Waker::noop()));
         if let Some((begun, id)) = watched {
@@ -246,6 +258,9 @@ where
     /// Polls a hook once and sends it away if it waits.
     fn hook(&mut self, slot: Slot, hook: super::away::HookFuture<E>) {
         let mut work = Work::<E, F>::Hook(hook);
+        if self.apart {
+            return self.send_away(slot, work);
+        }
         match poll_work(&mut work, &mut Context::from_waker(Waker::noop())) {
             Poll::Pending => self.send_away(slot, work),
             Poll::Ready(Return::Hooked(end)) => self.hooked(slot, end),

@@ -26,6 +26,7 @@ use crate::machine::Rules;
 use crate::node::ConfigError;
 use crate::passivation::Passivation;
 use crate::region::lane::{Lane, LaneConfig};
+use crate::shuffle::Guard;
 use crate::wire::KindReport;
 
 /// Shards of one type, at most.
@@ -36,11 +37,13 @@ pub(super) struct Options {
     hash: ShardHash,
     passivation: Passivation,
     strategy: Option<Box<dyn AllocationStrategy>>,
+    guard: Option<Guard>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { shards: 64, hash: ShardHash::default(), passivation: Passivation::default(), strategy: None }
+        let (hash, passivation) = (ShardHash::default(), Passivation::default());
+        Self { shards: 64, hash, passivation, strategy: None, guard: None }
     }
 }
 
@@ -90,6 +93,19 @@ where
         self
     }
 
+    /// Guards the entities of the type on this node by tenant: so many handlers at a time, and those that wait take turns by
+    /// tenant ([`FairConfig`](crate::shuffle::FairConfig)); off unless said. A message for which its tenant has no room comes
+    /// back as [`Reason::Full`](crate::entity::Reason::Full) with [`Bound::Tenant`](crate::entity::Bound::Tenant), to whichever
+    /// node sent it; it has not run.
+    ///
+    /// A guarded type has one lane, so that its numbers are the node's, and its handlers run as tasks of their own: one that
+    /// waits, or holds its thread, or never ends, keeps its own seat and nobody else's. That costs a few allocations per
+    /// message. So that no tenant can take all seats, say [`FairConfig::seats_per_queue`](crate::shuffle::FairConfig) as well.
+    pub fn guard(mut self, guard: Guard) -> Self {
+        self.options.guard = Some(guard);
+        self
+    }
+
     /// Starts hosting; each entity begins as `E::default()`.
     ///
     /// # Errors
@@ -113,8 +129,10 @@ where
         let cap = self.options.passivation.at_most.map_or(usize::MAX, core::num::NonZero::get);
         let population = Arc::new(Population { awake: AtomicUsize::new(0), cap });
         let factory: Factory<E> = Arc::new(factory);
+        let guarded = self.options.guard.is_some();
         self.node.start_lanes(&region, &self.options, |out| {
-            EntityHost::new(out, Arc::clone(&population), Arc::clone(&factory), turn::<E>)
+            let host = EntityHost::new(out, Arc::clone(&population), Arc::clone(&factory), turn::<E>);
+            if guarded { host.apart() } else { host }
         });
         Ok(entities)
     }
@@ -176,9 +194,13 @@ impl<R: Runtime> Node<R> {
         if self.shared.is_stopped() {
             return Err(ConfigError::Stopped);
         }
+        if options.guard.is_some_and(|guard| guard.fair().waiting_max() == 0) {
+            return Err(ConfigError::Setting { name: "guard", must: "one with queues" });
+        }
         let cap = options.passivation.at_most.map_or(usize::MAX, core::num::NonZero::get);
-        // A small cap would be uneven over many lanes.
-        let lanes = if cap / 64 < self.lanes as usize && cap < usize::MAX { 1 } else { self.lanes.min(options.shards) };
+        // A small cap would be uneven over many lanes, and seats are counted in one place.
+        let few = options.guard.is_some() || (cap / 64 < self.lanes as usize && cap < usize::MAX);
+        let lanes = if few { 1 } else { self.lanes.min(options.shards) };
         let kind = hash::kind(M::TYPE_NAME);
         let bounds = Bounds { lane: 65_536, shard: u32::try_from(self.stream.messages_max).unwrap_or(u32::MAX) / 2 };
         let region = Arc::new(Region {
@@ -239,6 +261,7 @@ impl<R: Runtime> Node<R> {
             rest_max: Duration::from_secs(10),
             stream: self.stream.clone(),
             rules: Rules::all(),
+            guard: options.guard,
         }
     }
 }

@@ -158,6 +158,7 @@ impl Planner {
                 .map(|node| {
                     let mut view = NodeView::new(node.node, node.address);
                     view.accepts = candidates.binary_search(&node.node).is_ok();
+                    view.deaf = node.deaf && !node.leaving;
                     view
                 })
                 .collect(),

@@ -44,13 +44,15 @@ pub struct FairRequest {
     pub final_seats: u32,
     /// How long they stay taken.
     pub extra: Duration,
+    /// It goes on with something that was let in before, so a full queue does not turn it away.
+    pub again: bool,
 }
 
 impl FairRequest {
     /// A request of one seat that leaves nothing behind.
     #[must_use]
     pub const fn new(id: u64, flow: u64) -> Self {
-        Self { id, flow, seats: 1, final_seats: 0, extra: Duration::ZERO }
+        Self { id, flow, seats: 1, final_seats: 0, extra: Duration::ZERO, again: false }
     }
 
     const fn initial(&self) -> u32 {
@@ -287,15 +289,21 @@ impl FairQueues {
             return;
         };
         let hand = dealer.deal(request.flow);
-        let queues = &self.queues;
+        let (queues, most) = (&self.queues, self.config.queue_seats_max);
         let view = |card: u32| {
             let queue = &queues[card as usize];
-            Waiting { requests: queue.requests.len() as u32, work: queue.work }
+            let waiting = Waiting { requests: queue.requests.len() as u32, work: queue.work };
+            // One that has all the seats it may have comes after all that have not: nobody knows when it goes on.
+            let (requests, work) = if queue.seats >= most { (u32::MAX / 2, u64::MAX / 2) } else { (0, 0) };
+            Waiting {
+                requests: waiting.requests.saturating_add(requests),
+                work: Work(waiting.work.0.saturating_add(work)),
+            }
         };
         let chosen = self.chooser.choose(&hand, view).expect("a hand has a card");
         let queue = &mut self.queues[chosen as usize];
         // Whatever could be let through has been, so a full queue means that nothing more fits.
-        if queue.requests.len() >= self.config.queue_length_max as usize {
+        if queue.requests.len() >= self.config.queue_length_max as usize && !request.again {
             return out.emit(FairOutput::Reject(request.id));
         }
         if queue.requests.is_empty() && queue.executing == 0 {
@@ -319,7 +327,14 @@ impl FairQueues {
         }
     }
 
-    /// Lets through whatever fits, in turn. A head that does not fit is waited for: passing by it would starve it.
+    /// Whether its queue may have seats for it, under the bound of one queue; alike for one wider than that.
+    fn fits_queue(&self, queue: &Queue, request: &FairRequest) -> bool {
+        let most = self.config.queue_seats_max;
+        queue.seats == 0 || queue.seats.saturating_add(request.width()) <= most
+    }
+
+    /// Lets through whatever fits, in turn. A head that does not fit is waited for: passing by it would starve it. (One
+    /// that only its own queue's bound holds back is no head in this sense: its queue waits, the others go on.)
     fn dispatch(&mut self, out: &mut (impl Outbox<FairOutput> + ?Sized)) {
         while let Some(at) = self.next_queue() {
             let Some(head) = self.queues[at].requests.front().copied() else { return };
@@ -342,8 +357,11 @@ impl FairQueues {
         let queues = self.queues.len();
         let mut best = None;
         for at in (1..=queues).map(|step| (self.last + step) % queues) {
+            let Some(head) = self.queues[at].requests.front().copied() else { continue };
+            if !self.fits_queue(&self.queues[at], &head.request) {
+                continue;
+            }
             let queue = &mut self.queues[at];
-            let Some(head) = queue.requests.front() else { continue };
             // No credit for the time before its head came (kubernetes #95979).
             queue.next_dispatch = queue.next_dispatch.max(head.arrived);
             let done = queue.next_dispatch + scaled(head.work);

@@ -30,6 +30,16 @@ impl FlowKey {
         hasher.write(distinguisher.as_bytes());
         hasher.finish()
     }
+
+    /// The hash of a tenant by its name: the one notion of a tenant that hands of nodes ([`ByTenant`]) and hands of queues
+    /// ([`Guard`]) share.
+    ///
+    /// [`ByTenant`]: crate::allocation
+    /// [`Guard`]: super
+    #[must_use]
+    pub fn tenant(&self, name: &str) -> u64 {
+        self.hash("tenant", name)
+    }
 }
 
 impl core::fmt::Debug for FlowKey {

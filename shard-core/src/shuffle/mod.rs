@@ -8,6 +8,7 @@
 //! | to | take | cards are |
 //! |---|---|---|
 //! | put requests of one process into queues | [`Dealer`], then [`QueueChooser`] | numbers `0..deck`; a changed deck deals anew |
+//! | let so many handlers of an entity type run, by tenant | `Guard` (feature `alloc`) | queues, on every node |
 //! | let so many requests run at a time, fairly | `FairQueues`, or `Admission`, which also holds them (feature `alloc`) | queues, by virtual time |
 //! | keep tenants on nodes that come and go | [`Roster`] | members with lasting ids; one change of nodes, one change of a hand |
 //! | serve the members of a hand that are up | [`usable`] | any order of members |
@@ -43,6 +44,8 @@ mod dealer;
 #[cfg(feature = "alloc")]
 mod fair;
 mod flow;
+#[cfg(feature = "alloc")]
+mod guard;
 mod health;
 mod isolation;
 #[cfg(feature = "alloc")]
@@ -68,6 +71,8 @@ pub use fair::{FairConfig, FairConfigError, FairInput, FairOutput, FairQueues, F
 pub use flow::FlowKey;
 #[cfg(feature = "sha256")]
 pub use flow::kubernetes_flow_hash;
+#[cfg(feature = "alloc")]
+pub use guard::Guard;
 pub use health::{AllDown, Usable, WhenAllDown, usable};
 pub use isolation::{Distribution, Isolation, IsolationError, combinations, tenants_max};
 #[cfg(feature = "alloc")]

@@ -1,7 +1,7 @@
 //! The loop: one event after the other, each followed by the checkers.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -75,6 +75,8 @@ pub struct Cluster {
     pub(super) filters: Vec<Filter>,
     /// A crash that waits for the next drain, and how long the process will be down.
     pub(super) lurking: Option<Duration>,
+    /// Shards whose owner crashed.
+    pub(super) bereaved: BTreeSet<ShardId>,
     /// Every fault that struck, with its moment: the script of the run.
     pub(super) struck: Vec<(u64, Fault)>,
     pub(super) connections: BTreeMap<u64, Connection>,
@@ -147,6 +149,7 @@ impl Cluster {
             clogs: alloc::vec![alloc::vec![0; options.nodes]; options.nodes],
             filters: Vec::new(),
             lurking: None,
+            bereaved: BTreeSet::new(),
             struck: Vec::new(),
             connections: BTreeMap::new(),
             connections_made: 0,
@@ -175,16 +178,29 @@ impl Cluster {
     /// Runs to the end, or to the first violation. One of those is run a second time, to write down what led to it.
     #[must_use]
     pub fn run(mut self) -> Report {
-        while self.violation.is_none() && !self.calm.is_over() {
-            let Some(scheduled) = self.agenda.pop() else { break };
-            self.step(scheduled);
-        }
-        self.audit_sum();
+        self.play_until(u64::MAX);
         if self.violation.is_some() && !self.options.trace {
             let mut report = Self::new(self.options.with_trace()).run();
             report.trace.clear();
             return report;
         }
+        self.report()
+    }
+
+    /// Runs to that moment, to the end, or to the first violation, whichever comes first.
+    pub(super) fn play_until(&mut self, end: u64) {
+        while self.violation.is_none() && !self.calm.is_over() {
+            if self.agenda.next_at().is_some_and(|at| at > end) {
+                return;
+            }
+            let Some(scheduled) = self.agenda.pop() else { break };
+            self.step(scheduled);
+        }
+        self.audit_sum();
+    }
+
+    /// What became of it.
+    pub(super) fn end(self) -> Report {
         self.report()
     }
 

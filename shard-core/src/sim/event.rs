@@ -130,6 +130,10 @@ impl Agenda {
         self.heap.push(Scheduled { at, number: self.numbers, seat, life, event });
     }
 
+    pub(super) fn next_at(&self) -> Option<u64> {
+        self.heap.peek().map(|scheduled| scheduled.at)
+    }
+
     pub(super) fn pop(&mut self) -> Option<Scheduled> {
         self.heap.pop()
     }

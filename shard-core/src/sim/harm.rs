@@ -163,6 +163,15 @@ impl Cluster {
         self.dice.harm.pick(&spans).copied().unwrap_or_default()
     }
 
+    /// A handler of the first entity started at `seat`: if it is poisoned, the process dies of it.
+    pub(super) fn taste(&mut self, seat: usize, entity: usize) {
+        let from = nanos(self.options.poison_from);
+        if entity == 0 && from > 0 && self.now >= from && !self.calm.has_begun() {
+            let fault = Fault::Crash { who: Who::Node(seat + 1), down: Duration::from_secs(3_600) };
+            self.agenda.push(self.now + 1, 0, 0, Event::Strike(fault));
+        }
+    }
+
     /// A drain begins at `seat`: a crash that lurks for one strikes before it is over.
     pub(super) fn drain_is_met(&mut self, seat: usize) {
         if let Some(down) = self.lurking.take() {
@@ -272,6 +281,7 @@ impl Cluster {
             (process.node.is_halting(), Mark::CrashWhileHalting),
             (process.leaving, Mark::CrashWhileLeaving),
         ];
+        self.bereaved.extend(lanes.iter().flat_map(|berth| berth.lane.tenures()).map(|(shard, _)| shard));
         met.into_iter().filter(|(met, _)| *met).for_each(|(_, mark)| self.mark(mark));
     }
 

@@ -108,6 +108,7 @@ impl Cluster {
         match fate {
             Fate::InDoubt => self.mark(Mark::InDoubt),
             Fate::NotRun(Reason::Full(Bound::Entity)) => self.mark(Mark::FullEntity),
+            Fate::NotRun(Reason::Full(Bound::Tenant)) => self.mark(Mark::FullTenant),
             Fate::NotRun(Reason::Full(Bound::Shard)) => self.mark(Mark::FullShard),
             Fate::NotRun(Reason::Unavailable) => self.mark(Mark::Unavailable),
             Fate::NotRun(Reason::Expired) => self.mark(Mark::Expired),
@@ -140,6 +141,7 @@ impl Cluster {
         if let What::Handle { message, .. } = what {
             let result = self.model.handled(message.index, entity);
             self.judge(result);
+            self.taste(seat, entity);
         }
         let odds = &self.options.handlers;
         let long = self.dice.work.chance(odds.long_permille, 1_000);

@@ -95,6 +95,8 @@ marks! {
     InDoubt = "told-in-doubt",
     /// A message was not run: the entity's mailbox was full.
     FullEntity = "told-full-entity",
+    /// A message was not run: its tenant had as much waiting as it may.
+    FullTenant = "told-full-tenant",
     /// A message was not run: the shard's stream was full.
     FullShard = "told-full-shard",
     /// A message was not run: no home was found in time.

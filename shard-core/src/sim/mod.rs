@@ -15,7 +15,8 @@
 //! ```
 //! A placement rule of your own runs in it as well: [`Options::with_strategy`]. [`Options::with_nodes`] makes the cluster as
 //! large as you like (a thousand nodes cost a few tenths of a second per simulated second); [`Options::drill`] does one thing
-//! to a cluster at rest, to measure what it costs; a [`Script`] is a run as text.
+//! to a cluster at rest, to measure what it costs; a [`Script`] is a run as text. [`Options::with_guard`] guards the entities
+//! by tenant; [`Poison`] lets one tenant kill its hand of nodes, and counts whom that harms.
 //!
 //! # What it promises
 //! - **The same seed, the same run**, to the last event ([`Report::digest`], [`Report::trace`]).
@@ -53,7 +54,7 @@
 //! control orders), `lanes` (what lanes order), `links` (who is reached), `timers`, `network` (datagrams and connections),
 //! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `script` and
 //! `shrink`, `model` (what every message met), `checker` and `audit` (the invariants), `calm` (what must hold when the faults
-//! are over), `measure` (gaps and moves), `marks`, `report`. Apart from all this, `conformance`: what every host must pass
+//! are over), `measure` (gaps and moves), `poison` (one tenant's, and whom it harms), `marks`, `report`. Apart from all this, `conformance`: what every host must pass
 //! (feature `std`).
 //!
 //! May import everything; nothing imports it. The simulator needs `alloc` only.
@@ -76,6 +77,7 @@ mod measure;
 mod model;
 mod network;
 mod options;
+mod poison;
 mod process;
 mod report;
 mod script;
@@ -89,6 +91,7 @@ pub use fault::{Fault, Paths, Who, sort_of};
 pub use marks::{Mark, Marks};
 pub use measure::{Cause, GapSummary, Gaps, Rebalance};
 pub use options::{Faults, Handlers, Options, Strategy};
+pub use poison::{Poison, Poisoned, Toll};
 pub use report::{Counters, Report, Violation};
 pub use script::{Script, ScriptError};
 pub use shrink::shrink;

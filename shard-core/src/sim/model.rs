@@ -1,9 +1,11 @@
 //! What every message met: an omniscient book, kept apart from everything that is tested.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+
+use core::ops::Range;
 
 use crate::entity::Fate;
 use crate::id::{NodeKey, ShardId};
@@ -127,6 +129,12 @@ impl Model {
             };
             format!("message {index} of {} to e{}: {what}", entry.sender, entry.entity)
         })
+    }
+
+    /// Entities of which one of these messages was not handled, or is not known to be.
+    pub(super) fn entities_unserved(&self, sent: Range<usize>) -> BTreeSet<usize> {
+        let unserved = |entry: &&Entry| !entry.handled || entry.told.is_some();
+        self.entries[sent].iter().filter(unserved).map(|entry| entry.entity).collect()
     }
 
     /// How many met which fate.

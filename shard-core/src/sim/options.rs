@@ -10,6 +10,7 @@ use crate::allocation::{AllocationStrategy, Hash, LeastShard};
 use crate::machine::{Rule, Rules, Timing};
 use crate::prng::Prng;
 use crate::region::stream::StreamConfig;
+use crate::shuffle::{FairConfig, FlowKey, Guard};
 use crate::time::Duration;
 use crate::wire::link::LinkConfig;
 
@@ -80,6 +81,12 @@ pub struct Options {
     pub drill: bool,
     /// What entities do.
     pub handlers: Handlers,
+    /// Draws a guard by tenant that every lane has; 0: none.
+    pub guard: u64,
+    /// From then on until the calm, whatever runs a handler of the first entity crashes; zero: never.
+    pub poison_from: Duration,
+    /// Only so many nodes, the first, have callers; 0: all.
+    pub callers: usize,
     /// The mean pause between two batches of messages of one node.
     pub work_every: Duration,
     /// A rule that all nodes break; the checkers should notice.
@@ -185,6 +192,9 @@ impl Options {
             absent: Vec::new(),
             drill: false,
             handlers: Handlers::draw(&mut prng, &timing),
+            guard: 0,
+            poison_from: Duration::ZERO,
+            callers: 0,
             work_every: ms(*prng.pick(&[40, 80, 160]).unwrap_or(&80)),
             timing,
             mutant: None,
@@ -212,6 +222,26 @@ impl Options {
     pub fn with_storm(mut self, storm: Duration) -> Self {
         self.storm = storm;
         self
+    }
+
+    /// The same run with a guard by tenant on every node.
+    #[must_use]
+    pub fn with_guard(mut self) -> Self {
+        self.guard = self.seed.wrapping_add(1).max(1);
+        self
+    }
+
+    /// Few seats, short queues, and one tenant for the entities whose names end alike.
+    pub(super) fn make_guard(&self) -> Option<Guard> {
+        let mut prng = (self.guard > 0).then(|| Prng::new(self.guard).fork("guard"))?;
+        let mut within = |low: u32, high: u32| prng.between(low.into(), high.into()) as u32;
+        let (queues, seats, length) = (within(1, 8), within(1, 4), within(1, 6));
+        let mut fair = FairConfig::new(queues, within(1, queues.min(3)), length, seats).ok()?;
+        if within(0, 1) > 0 {
+            fair = fair.seats_per_queue(within(1, seats)).ok()?;
+        }
+        let key = FlowKey::new(self.guard.into());
+        Some(Guard::by_tenant(fair, key, |id| id.get(id.len().saturating_sub(1)..).unwrap_or(id)))
     }
 
     /// The same run with a line for every event.

@@ -110,6 +110,7 @@ impl Cluster {
                 rest_max: ms(50),
                 stream: stream.clone(),
                 rules,
+                guard: options.make_guard(),
             }),
             lives: BTreeMap::new(),
             runs: BTreeMap::new(),

@@ -11,7 +11,8 @@ const CALLED: usize = 64;
 impl Cluster {
     /// The entities that a node's callers know: all; in a large cluster a share, so that together they know all.
     pub(super) fn called_by(&self, seat: usize) -> Range<usize> {
-        let (all, seats) = (self.entities.len(), self.seats.len());
+        let seats = if self.options.callers > 0 { self.options.callers } else { self.seats.len() };
+        let all = self.entities.len();
         if all <= CALLED {
             return 0..all;
         }
@@ -23,7 +24,8 @@ impl Cluster {
     /// The callers of a node send a batch, and will send another.
     pub(super) fn work(&mut self, seat: usize) {
         let quiet = self.calm.is_quiet() || self.seats[seat].process.as_ref().is_none_or(|process| process.leaving);
-        if quiet {
+        let mute = self.options.callers > 0 && seat >= self.options.callers;
+        if quiet || mute {
             return;
         }
         let burst = if self.dice.work.chance(1, 8) { 6 } else { self.dice.work.between(1, 2) };

@@ -146,6 +146,23 @@ fn a_crash_deals_nothing_anew_until_it_is_forgotten() {
     assert!(dealt.len() == 3 && dealt.contains(&victim), "{dealt:?}");
 }
 
+/// Found by the poison in the simulator: a process that has crashed is in the view for as long as its session may live, and
+/// takes nothing. Taken for one that leaves, it would have been replaced, and its poison been passed on.
+#[test]
+fn who_does_not_hear_keeps_its_place() {
+    let mut strategy = by_tenant(LeastShard::default());
+    let before = hand(&mut strategy, &cluster(0..10), Instant::ZERO);
+    let victim = *before.first().expect("three");
+    let mut deaf = Layout::new(40);
+    let view = |id| NodeView { accepts: id != victim, deaf: id == victim, ..node(id) };
+    deaf.set_nodes((0..10).map(view).collect());
+    let rest: BTreeSet<u64> = before.iter().copied().filter(|id| *id != victim).collect();
+    assert_eq!(hand(&mut strategy, &deaf, Instant::ZERO), rest, "one fewer, none instead");
+    let gone = cluster((0..10).filter(|id| *id != victim));
+    assert_eq!(hand(&mut strategy, &gone, Instant::from_millis(1_000)), rest, "nor when it is gone");
+    assert_eq!(hand(&mut strategy, &cluster(0..10), Instant::from_millis(2_000)), before);
+}
+
 #[test]
 fn who_leaves_in_good_order_is_replaced_at_once() {
     let mut strategy = by_tenant(LeastShard::default());

@@ -46,11 +46,13 @@ impl<M> Lane<M> {
         if resident.phase != Phase::Starting {
             return;
         }
-        if !ready {
-            return self.fail(now, slot, host);
+        if ready {
+            resident.phase = Phase::Idle;
+            self.go_on(now, slot, host);
+        } else {
+            self.fail(now, slot, host);
         }
-        resident.phase = Phase::Idle;
-        self.go_on(now, slot, host);
+        self.admit(now, host);
     }
 
     /// The handler of the entity at `slot` has returned, or was lost with its state (`Next::Failed`).
@@ -60,7 +62,8 @@ impl<M> Lane<M> {
             return;
         }
         if next == Next::Failed {
-            return self.fail(now, slot, host);
+            self.fail(now, slot, host);
+            return self.admit(now, host);
         }
         resident.phase = Phase::Idle;
         resident.leaving = resident.leaving.max(match next {
@@ -71,7 +74,9 @@ impl<M> Lane<M> {
         if !self.failures.is_empty() {
             self.failures.remove(&slot.index);
         }
+        self.release(now, slot);
         self.go_on(now, slot, host);
+        self.admit(now, host);
     }
 
     /// The last hook of the entity at `slot` is done, or all of it was dropped by order; its state is gone.
@@ -79,19 +84,22 @@ impl<M> Lane<M> {
         let Some(resident) = self.residents.get(slot) else { return };
         let (id, hash, shard) = (resident.id.clone(), resident.hash, resident.shard);
         if self.is_ending(shard) {
-            self.bury(slot, host);
-            return self.after_burial(now, shard, host);
+            self.bury(now, slot, host);
+            self.after_burial(now, shard, host);
+            return self.admit(now, host);
         }
         self.residents.forget_timers(slot);
         let mail = self.residents.take_mail(slot);
-        self.bury(slot, host);
+        self.bury(now, slot, host);
         if !mail.is_empty() {
             // What came for the stopping entity goes to a fresh incarnation, each message with its sender.
             let fresh = self.wake(now, shard, hash, id, host);
             for mail in mail {
                 self.residents.queue(fresh, mail);
             }
+            self.seated(now, fresh);
         }
+        self.admit(now, host);
     }
 
     /// A message to itself after `after`, as long as this life lasts. False: too many timers.
@@ -112,6 +120,7 @@ impl<M> Lane<M> {
                 self.go_on(now, slot, host);
             }
         }
+        self.admit(now, host);
     }
 
     /// Begins a life.
@@ -132,7 +141,10 @@ impl<M> Lane<M> {
         let slot = self.residents.create(hash, id.clone(), shard, activation);
         self.sleepers.touch(now, slot.index);
         let live = self.may_start(now, host);
-        if live {
+        if self.gate.is_some() {
+            // It begins once it has a seat.
+            self.rest(slot);
+        } else if live {
             host.start(slot, Life { id, shard, token, activation });
         } else {
             self.withhold(slot);
@@ -146,10 +158,14 @@ impl<M> Lane<M> {
     /// No first hook begins outside the session, for it may read what another owner is about to write: the entity rests
     /// until the session is renewed or ends.
     fn withhold(&mut self, slot: Slot) {
+        self.rest(slot);
+        self.stall(slot);
+    }
+
+    fn rest(&mut self, slot: Slot) {
         if let Some(resident) = self.residents.get_mut(slot) {
             resident.phase = Phase::Resting;
         }
-        self.stall(slot);
     }
 
     /// One too many on this node: the lane's own least recently used goes, if it is not the newcomer and can.
@@ -182,7 +198,7 @@ impl<M> Lane<M> {
     }
 
     /// Decides what an entity that has just become idle does next.
-    fn go_on(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
+    pub(super) fn go_on(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
         let Some(resident) = self.residents.get(slot) else { return };
         let shard = resident.shard;
         if self.is_ending(shard) {
@@ -192,17 +208,19 @@ impl<M> Lane<M> {
                 Some(why) => self.stop(now, slot, why, host),
                 None => {
                     host.discard(slot);
-                    self.bury(slot, host);
+                    self.bury(now, slot, host);
                     self.after_burial(now, shard, host);
                 }
             };
         }
         match (resident.leaving, resident.waiting() > 0) {
             (Leaving::Now, _) | (Leaving::AfterMail, false) => self.stop(now, slot, StopReason::Asked, host),
-            (Leaving::No, false) => {}
+            (Leaving::No, false) => self.release(now, slot),
             (_, true) if !self.may_start(now, host) => self.stall(slot),
+            (_, true) if !self.seated(now, slot) => {}
             (_, true) => {
                 if let Some(mail) = self.residents.next_mail(slot) {
+                    self.recount(slot);
                     self.run(slot, mail, host);
                 }
             }
@@ -239,6 +257,7 @@ impl<M> Lane<M> {
             return self.stall(slot);
         }
         self.sleepers.remove(slot.index);
+        self.release(now, slot);
         if let Some(resident) = self.residents.get_mut(slot) {
             resident.phase = Phase::Stopping;
             resident.leaving = Leaving::No;
@@ -251,11 +270,13 @@ impl<M> Lane<M> {
         let Some(resident) = self.residents.get_mut(slot) else { return };
         let shard = resident.shard;
         resident.phase = Phase::Resting;
+        self.release(now, slot);
         if self.is_ending(shard) {
-            self.bury(slot, host);
+            self.bury(now, slot, host);
             return self.after_burial(now, shard, host);
         }
         self.residents.forget_timers(slot);
+        self.recount(slot);
         let failures = self.failures.entry(slot.index).or_insert(0);
         let pause = self.config.rest.saturating_mul(1 << (*failures).min(16)).min(self.config.rest_max);
         *failures = failures.saturating_add(1);
@@ -263,7 +284,7 @@ impl<M> Lane<M> {
     }
 
     /// After its pause an entity starts again, if mail waits; else its place is given up.
-    fn rested(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
+    pub(super) fn rested(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
         let Some(resident) = self.residents.get_mut(slot) else { return };
         if resident.phase != Phase::Resting {
             return;
@@ -271,11 +292,14 @@ impl<M> Lane<M> {
         let (shard, id, waits) = (resident.shard, resident.id.clone(), resident.waiting() > 0);
         let at = self.local(shard);
         if !waits {
-            self.bury(slot, host);
+            self.bury(now, slot, host);
             return self.after_burial(now, shard, host);
         }
         if !self.may_start(now, host) {
             return self.withhold(slot);
+        }
+        if !self.seated(now, slot) {
+            return;
         }
         let Some(tenure) = self.shards[at].tenure.as_mut() else { return };
         tenure.activations += 1;
@@ -290,7 +314,10 @@ impl<M> Lane<M> {
 
     /// Ends a life: its place is free. Mail of local callers goes back to the shard's stream when the tenure ends; mail of
     /// other processes is theirs still.
-    pub(super) fn bury(&mut self, slot: Slot, host: &mut impl LaneHost<M>) {
+    pub(super) fn bury(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
+        if let Some(gate) = &mut self.gate {
+            gate.forget(now, slot.index);
+        }
         self.sleepers.remove(slot.index);
         self.failures.remove(&slot.index);
         let Some((resident, mail)) = self.residents.remove(slot) else { return };

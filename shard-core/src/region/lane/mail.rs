@@ -117,7 +117,7 @@ impl<M> Lane<M> {
         }
     }
 
-    /// Brings mail to an entity of a shard that is owned here, waking it if it sleeps.
+    /// Brings mail to an entity of a shard that is owned here, waking it if it sleeps, or says that it may not wait.
     pub(super) fn deliver(
         &mut self,
         now: Instant,
@@ -129,6 +129,7 @@ impl<M> Lane<M> {
     ) {
         let slot = match self.residents.find(hash, id) {
             Some(slot) => slot,
+            None if self.gate.is_some() => return self.wake_guarded(now, shard, hash, EntityId::from(id), mail, host),
             None => self.wake(now, shard, hash, EntityId::from(id), host),
         };
         self.give(now, slot, mail, host);
@@ -141,7 +142,10 @@ impl<M> Lane<M> {
             self.sleepers.touch(now, slot.index);
         }
         if resident.waiting() >= self.config.mailbox {
-            return self.overflow(slot, mail, host);
+            return self.overflow(slot, mail, Bound::Entity, host);
+        }
+        if self.gate.is_some() {
+            return self.give_guarded(now, slot, mail, host);
         }
         if resident.is_free() && live {
             return self.run(slot, mail, host);
@@ -182,13 +186,26 @@ impl<M> Lane<M> {
         self.mark_taken(shard, from, seq);
     }
 
-    fn overflow(&mut self, slot: Slot, mail: Mail<M>, host: &mut impl LaneHost<M>) {
+    pub(super) fn overflow(&mut self, slot: Slot, mail: Mail<M>, bound: Bound, host: &mut impl LaneHost<M>) {
         let Some(resident) = self.residents.get(slot) else { return };
-        let reason = Reason::Full(Bound::Entity);
+        let (id, shard) = (resident.id.clone(), resident.shard);
+        self.turn_away(shard, &id, mail, bound, host);
+    }
+
+    /// There is no room for the message: its sender is told, and it has not run.
+    pub(super) fn turn_away(
+        &mut self,
+        shard: ShardId,
+        id: &EntityId,
+        mail: Mail<M>,
+        bound: Bound,
+        host: &mut impl LaneHost<M>,
+    ) {
+        let reason = Reason::Full(bound);
         match mail.origin {
-            Origin::Here { .. } => host.undelivered(&resident.id, mail.message, Fate::NotRun(reason)),
+            Origin::Here { .. } => host.undelivered(id, mail.message, Fate::NotRun(reason)),
             Origin::Stream { from, seq } => {
-                self.reject(resident.shard, from, seq, reason, host);
+                self.reject(shard, from, seq, reason, host);
                 host.withdraw(mail.message);
             }
             Origin::Timer => {

@@ -1,8 +1,9 @@
 //! One lane: the shards `s` with `s % lanes == lane` of one entity type, on one node.
 //!
-//! Reading order: this page (state and the fast door), `mail` (how a message finds its entity), `life` (how lives begin and
-//! end), `tenure` (how grants begin and end, and the barrier), `sender` (how mail leaves for other nodes).
+//! Reading order: this page (state and the fast door), `mail` (how a message finds its entity), `gate` (who may run where a
+//! type is guarded by tenant), `life` (how lives begin and end), `tenure` (how grants begin and end, and the barrier), `sender` (how mail leaves for other nodes).
 
+mod gate;
 mod host;
 mod life;
 mod mail;
@@ -28,6 +29,7 @@ use crate::id::{Kind, NodeKey, ShardId, ShardKey, Slot, Token};
 use crate::machine::{Fixed, Rules};
 use crate::passivation::{Passivation, Sleepers};
 use crate::shard::Residents;
+use crate::shuffle::{FairQueues, Guard};
 use crate::time::{Duration, Instant, soonest};
 
 /// What a lane must know and cannot change.
@@ -57,6 +59,8 @@ pub struct LaneConfig {
     pub stream: Fixed<StreamConfig>,
     /// The rules in force.
     pub rules: Rules,
+    /// Guards the entities by tenant.
+    pub guard: Option<Guard>,
 }
 
 /// One grant under which entities live here.
@@ -112,6 +116,8 @@ pub struct Lane<M> {
     doubts: sender::Doubts,
     /// Reused between calls.
     scratch: Vec<OutgoingOutput>,
+    /// If the type is guarded: who may run.
+    gate: Option<Box<gate::Gate>>,
 }
 
 impl<M> Lane<M> {
@@ -138,18 +144,20 @@ impl<M> Lane<M> {
             streams: Deadlines::new(mine as usize),
             doubts: sender::Doubts::default(),
             scratch: Vec::new(),
+            gate: config.guard.map(|guard| Box::new(gate::Gate::new(guard))),
             config,
         }
     }
 
     /// The fast door. `Some` if a handler for `id` may start right now: the session lives, the shard is owned and not
     /// draining, nothing of this node is parked for it, and the entity is awake, idle and has no mail. The host then runs
-    /// the handler itself; if that waits, it says so with [`busy`](Self::busy). O(1), allocates nothing.
+    /// the handler itself; if that waits, it says so with [`busy`](Self::busy). O(1), allocates nothing. Closed where the
+    /// type is guarded: a handler then waits for its seat.
     ///
     /// `shard` is the shard of `id` and belongs to this lane; `hash` is [`crate::hash::entity`] of it.
     #[inline]
     pub fn locate(&mut self, now: Instant, shard: ShardId, hash: u64, id: &str) -> Option<Slot> {
-        if now >= self.live_until || !self.direct[self.local(shard)] {
+        if now >= self.live_until || !self.direct[self.local(shard)] || self.gate.is_some() {
             return None;
         }
         let slot = self.residents.find_free(hash, id)?;
@@ -170,6 +178,7 @@ impl<M> Lane<M> {
         self.put_idle_to_sleep(now, host);
         self.fire_timers(now, host);
         self.expire_streams(now, host);
+        self.admit(now, host);
     }
 
     /// Whether handlers may start at `now`.
@@ -201,6 +210,12 @@ impl<M> Lane<M> {
     #[must_use]
     pub fn residents(&self) -> usize {
         self.residents.len()
+    }
+
+    /// The queues of a guarded type, for inspection.
+    #[must_use]
+    pub fn queues(&self) -> Option<&FairQueues> {
+        self.gate.as_ref().map(|gate| &gate.queues)
     }
 
     /// Who lives at `slot`, unless that life is over.

@@ -255,7 +255,7 @@ impl<M> Lane<M> {
         for at in 0..self.shards.len() {
             for slot in self.residents.of_shard(self.global(at)) {
                 host.cancel(slot);
-                self.bury(slot, host);
+                self.bury(now, slot, host);
             }
             for mail in mem::take(&mut self.shards[at].returned) {
                 host.undelivered(&mail.entity, mail.body, Fate::NotRun(Reason::Stopping));

@@ -107,6 +107,7 @@ impl<M> Lane<M> {
             Order::Member { node, present } => self.member(now, node, present, host),
             Order::Room(node) => self.room(now, node, host),
         }
+        self.admit(now, host);
     }
 
     fn own(&mut self, now: Instant, shard: ShardId, token: Token, host: &mut impl LaneHost<M>) {
@@ -194,9 +195,9 @@ impl<M> Lane<M> {
             (Phase::Idle, Some(why)) => self.stop(now, slot, why, host),
             (Phase::Idle, None) => {
                 host.discard(slot);
-                self.bury(slot, host);
+                self.bury(now, slot, host);
             }
-            (Phase::Resting, _) => self.bury(slot, host),
+            (Phase::Resting, _) => self.bury(now, slot, host),
             (_, Some(_)) => {} // its hook or handler ends by itself, or by force at the deadline
             (_, None) => host.cancel(slot),
         }

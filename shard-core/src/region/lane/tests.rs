@@ -1,5 +1,7 @@
 //! Lanes, one fact at a time; the host writes down what it was ordered.
 
+mod gate;
+
 use std::num::NonZeroU32;
 use std::string::{String, ToString};
 use std::vec::Vec;
@@ -82,6 +84,11 @@ fn ms(millis: u64) -> Instant {
 
 /// A lane with one shard, owned and live until 1 s, and what it ordered.
 fn lane() -> (Lane<u32>, Host) {
+    guarded(None)
+}
+
+/// The same of a type that may be guarded.
+fn guarded(guard: Option<Guard>) -> (Lane<u32>, Host) {
     let mut lane = Lane::new(LaneConfig {
         me: NodeKey { id: NodeId(1), incarnation: Incarnation(1) },
         kind: Kind(1),
@@ -95,6 +102,7 @@ fn lane() -> (Lane<u32>, Host) {
         rest_max: Duration::from_millis(100),
         stream: Fixed::new(StreamConfig::default()),
         rules: Rules::all(),
+        guard,
     });
     let mut host = Host::new();
     lane.order(ms(0), Order::Live { until: ms(1_000) }, &mut host);

@@ -12,6 +12,8 @@ pub struct FairConfig {
     /// Deck and hand, which can be dealt; `None`: no queues, so a request runs at once or is rejected.
     pub(super) cards: Option<(u32, u32)>,
     pub(super) seats_max: u32,
+    /// Seats that requests of one queue may have in use.
+    pub(super) queue_seats_max: u32,
     pub(super) queue_length_max: u32,
     pub(super) guess: Duration,
     pub(super) measure: Measure,
@@ -57,7 +59,8 @@ impl FairConfig {
             return Err(FairConfigError::NoSeats);
         }
         let guess = Duration::from_millis(3);
-        Ok(Self { cards: Some((queues, hand)), seats_max, queue_length_max, guess, measure: Measure::Work })
+        let (cards, queue_seats_max) = (Some((queues, hand)), u32::MAX);
+        Ok(Self { cards, seats_max, queue_seats_max, queue_length_max, guess, measure: Measure::Work })
     }
 
     /// No queues: what finds no seat is rejected.
@@ -69,7 +72,22 @@ impl FairConfig {
             return Err(FairConfigError::NoSeats);
         }
         let guess = Duration::from_millis(3);
-        Ok(Self { cards: None, seats_max, queue_length_max: 0, guess, measure: Measure::Work })
+        let queue_seats_max = u32::MAX;
+        Ok(Self { cards: None, seats_max, queue_seats_max, queue_length_max: 0, guess, measure: Measure::Work })
+    }
+
+    /// At most so many seats for the requests of one queue, however many are free; no such bound unless said otherwise, as
+    /// in Kubernetes. A flow then holds `hand x seats` of them at most, whatever becomes of its requests: without it, one
+    /// whose requests never end takes all seats while nobody else asks for any (kubernetes #115409). In exchange, seats
+    /// may be free while requests wait.
+    ///
+    /// # Errors
+    /// If that is none.
+    pub const fn seats_per_queue(self, seats: u32) -> Result<Self, FairConfigError> {
+        if seats == 0 {
+            return Err(FairConfigError::NoSeats);
+        }
+        Ok(Self { queue_seats_max: seats, ..self })
     }
 
     /// How long a request is guessed to run before it has run; 3 ms unless said otherwise, as in Kubernetes. What was
@@ -87,5 +105,11 @@ impl FairConfig {
 
     pub(super) fn queues(&self) -> usize {
         self.cards.map_or(0, |(queues, _)| queues as usize)
+    }
+
+    /// How many requests of one flow may wait: all that its hand's queues hold. None without queues.
+    #[must_use]
+    pub fn waiting_max(&self) -> u32 {
+        self.cards.map_or(0, |(_, hand)| hand.saturating_mul(self.queue_length_max))
     }
 }

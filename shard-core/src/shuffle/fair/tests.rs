@@ -354,6 +354,50 @@ fn whatever_happens_nothing_is_lost_and_every_bound_holds() {
     }
 }
 
+/// kubernetes #115409: requests that never end take no more than their hand's share, though nobody else asks for seats.
+#[test]
+fn a_flow_whose_requests_never_end_holds_its_own_seats_only() {
+    let config = FairConfig::new(16, 4, 50, 64).and_then(|fair| fair.seats_per_queue(2)).expect("legal");
+    let mut world = World::of(config);
+    (0..100).for_each(|_| _ = world.flow(7));
+    assert_eq!((world.running.len(), world.set.waiting()), (8, 92), "4 queues, 2 seats each; 56 seats are free");
+    let stuck: Vec<u32> = world.set.queues().filter(|queue| queue.seats > 0).map(|queue| queue.queue).collect();
+    // Whoever has one other queue runs at once, again and again, however the rotation falls.
+    let dealer = Dealer::new(16, 4).expect("legal");
+    let free = |flow: &u64| dealer.deal(*flow).iter().any(|card| !stuck.contains(card));
+    for flow in (8..1_000).map(|flow| flow * 0x9e37_79b9_7f4a).filter(free) {
+        let id = world.flow(flow);
+        world.finish(id);
+    }
+    assert_eq!(FairConfig::new(1, 1, 1, 1).and_then(|fair| fair.seats_per_queue(0)), Err(FairConfigError::NoSeats));
+}
+
+#[test]
+fn one_wider_than_its_queues_share_runs_alone_in_its_queue() {
+    let config = FairConfig::new(1, 1, 9, 8).and_then(|fair| fair.seats_per_queue(2)).expect("legal");
+    let mut world = World::of(config);
+    let wide = world.arrive(FairRequest { seats: 4, ..FairRequest::new(0, 1) });
+    let narrow = world.flow(1);
+    assert_eq!(world.started, [wide]);
+    world.finish(wide);
+    assert_eq!(world.started, [wide, narrow]);
+}
+
+#[test]
+fn who_goes_on_is_not_turned_away_by_a_full_queue() {
+    let mut world = World::new(1, 1, 1, 1);
+    let (first, second) = (world.flow(1), world.flow(1));
+    let turned_away = world.flow(1);
+    assert_eq!(world.rejected, [turned_away]);
+    world.finish(first);
+    let third = world.flow(1);
+    // The first wants more: it goes behind those that waited.
+    let again = world.arrive(FairRequest { again: true, ..FairRequest::new(0, 1) });
+    assert_eq!((world.started.len(), world.set.waiting()), (2, 2));
+    [second, third, again].into_iter().for_each(|id| world.finish(id));
+    assert_eq!(world.rejected, [turned_away]);
+}
+
 #[test]
 fn an_early_expiry_changes_nothing() {
     let mut world = World::new(4, 1, 10, 1);

@@ -1,0 +1,45 @@
+//! How an entity type is guarded by tenant.
+
+use super::fair::FairConfig;
+use super::flow::FlowKey;
+
+/// Guards the entities of one type on one node by tenant: so many handlers at a time, and those that wait take turns by
+/// tenant. Off unless a type is started with one. What it does to a message stands on the page of the region's gate.
+///
+/// ```
+/// use shard_core::shuffle::{FairConfig, FlowKey, Guard};
+///
+/// // 100 handlers at a time; a tenant has 4 of 64 queues, 3 seats in each, and at most 4 x 50 messages waiting.
+/// let fair = FairConfig::new(64, 4, 50, 100)?.seats_per_queue(3)?;
+/// // The tenant of `acme/cart-7` is `acme`.
+/// let guard = Guard::by_tenant(fair, FlowKey::new(42), |id| id.split('/').next().unwrap_or(id));
+/// assert_eq!(guard.tenant("acme/cart-7"), FlowKey::new(42).tenant("acme"));
+/// # Ok::<(), shard_core::shuffle::FairConfigError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Guard {
+    fair: FairConfig,
+    key: FlowKey,
+    tenant_of: fn(&str) -> &str,
+}
+
+impl Guard {
+    /// `tenant_of` finds the tenant's name in an entity's id; it must depend on nothing else. The key may be drawn by each
+    /// node for itself. Queues there must be: with [`FairConfig::without_queues`], a type does not start.
+    #[must_use]
+    pub const fn by_tenant(fair: FairConfig, key: FlowKey, tenant_of: fn(&str) -> &str) -> Self {
+        Self { fair, key, tenant_of }
+    }
+
+    /// How its queues are set up.
+    #[must_use]
+    pub const fn fair(&self) -> &FairConfig {
+        &self.fair
+    }
+
+    /// The hash of the tenant that an entity belongs to, by the entity's id.
+    #[must_use]
+    pub fn tenant(&self, id: &str) -> u64 {
+        self.key.tenant((self.tenant_of)(id))
+    }
+}
