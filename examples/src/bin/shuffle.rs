@@ -1,7 +1,11 @@
 //! A person's tool for shuffle sharding.
 //!
 //! `shuffle table` prints how well hands keep tenants apart; `advise` says which hand to deal; `deal` deals one tenant's;
-//! `blast` says who else is harmed when one tenant takes down its whole hand. `--json` prints one object instead.
+//! `blast` says who else is harmed when one tenant takes down its whole hand; `poison` lets it happen in simulated clusters,
+//! and fails unless the hand alone dies and as many others are harmed as was calculated. `--json` prints one object instead.
+
+#[path = "shuffle/poison.rs"]
+mod poison;
 
 use std::process::ExitCode;
 
@@ -60,6 +64,11 @@ enum Task {
         #[arg(long, default_value_t = 10_000)]
         tenants: u32,
     },
+    /// The same in whole simulated clusters: one tenant's entity crashes every process that runs it.
+    Poison {
+        #[command(flatten)]
+        clusters: poison::Clusters,
+    },
 }
 
 #[derive(clap::Args, Debug)]
@@ -96,7 +105,12 @@ impl Whose {
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    let mut right = true;
     let told = match &args.task {
+        Task::Poison { clusters } => poison::poison(clusters).map(|(told, verdict)| {
+            right = verdict;
+            told
+        }),
         Task::Table { elephants } => Ok(table(elephants)),
         Task::Advise { queues, tenants, elephants, width, seats } => {
             advise(*queues, *tenants, *elephants, seats.map(|seats| (*width, seats)))
@@ -111,7 +125,7 @@ fn main() -> ExitCode {
             } else {
                 print!("{text}");
             }
-            ExitCode::SUCCESS
+            if right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
         Err(error) => {
             eprintln!("{error}");

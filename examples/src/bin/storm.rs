@@ -2,7 +2,7 @@
 //!
 //! `storm --seeds 1000` runs a thousand; `--nodes N` sets the clusters' size; `--seed N` runs one and prints its events;
 //! `--mutant NAME` breaks a rule and succeeds when the checkers notice; `--mutants` does so with every rule and prints a
-//! table; `--drills N` measures what single faults cost a cluster at rest; `--script FILE` replays a script, and
+//! table; `--guard` guards the entities by tenant; `--drills N` measures what single faults cost a cluster at rest; `--script FILE` replays a script, and
 //! `--shrink` makes one of the failure that a run finds, as short as it gets.
 
 #[path = "storm/campaign.rs"]
@@ -34,6 +34,9 @@ struct Args {
     /// The first of them.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=SEED_MAX))]
     from: u64,
+    /// Guard the entities by tenant on every node: few seats, short queues.
+    #[arg(long)]
+    guard: bool,
     /// Nodes of every cluster (1, 2, 3, 5, 50, 1000, or what you like); 3 to 5 if not given. Large ones are slow: give them
     /// fewer seeds.
     #[arg(long)]
@@ -115,6 +118,9 @@ fn options(args: &Args, seed: u64, mutant: Option<Rule>) -> Options {
     }
     if let Some(seconds) = args.seconds {
         options = options.with_storm(Duration::from_secs(seconds));
+    }
+    if args.guard {
+        options = options.with_guard();
     }
     options.mutant = mutant;
     options.only.clone_from(&args.only);

@@ -347,6 +347,7 @@ impl Cluster {
         Report {
             seed: self.options.seed,
             mutant: self.options.mutant,
+            guarded: self.options.guard > 0,
             millis,
             digest: self.digest,
             counters,

@@ -173,9 +173,8 @@ impl Poison {
             let served = own.into_iter().all(|shard| !unserved.contains(&(shard as usize)));
             let missed = hand.is_disjoint(&killed);
             if whole != missed || (missed && !served) {
-                wrong.push(format!(
-                    "tenant {tenant} on {hand:?}: owners kept: {whole}, all messages handled: {served}"
-                ));
+                wrong
+                    .push(format!("tenant {tenant} on {hand:?}: owners kept: {whole}, all messages handled: {served}"));
             }
             unaffected += u64::from(whole && served);
         }
@@ -199,7 +198,11 @@ impl fmt::Display for Poisoned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let others: u64 = self.shared.iter().sum();
         let Self { report, killed, unaffected, dead, .. } = self;
-        write!(f, "seed {}: nodes {killed:?} died; of {others} other tenants {unaffected} fully unaffected, ", report.seed)?;
+        write!(
+            f,
+            "seed {}: nodes {killed:?} died; of {others} other tenants {unaffected} fully unaffected, ",
+            report.seed
+        )?;
         write!(f, "{:?} lost 0, 1, .. nodes, {dead} are without a node; ", self.shared)?;
         write!(f, "{} messages, {} handled", report.counters.messages, report.counters.handled)?;
         self.wrong.iter().try_for_each(|wrong| write!(f, "\n  WRONG: {wrong}"))

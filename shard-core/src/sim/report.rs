@@ -125,6 +125,8 @@ pub struct Report {
     pub seed: u64,
     /// The rule that was broken on purpose.
     pub mutant: Option<Rule>,
+    /// Whether its entities were guarded by tenant.
+    pub guarded: bool,
     /// How long it ran, in real milliseconds of the cluster.
     pub millis: u64,
     /// A hash of all events: equal for equal runs.
@@ -150,7 +152,8 @@ impl Report {
     #[must_use]
     pub fn replay(&self) -> String {
         let mutant = self.mutant.map_or_else(String::new, |rule| alloc::format!(" --mutant {}", rule.mutant()));
-        alloc::format!("cargo run --release -p examples --bin storm -- --seed {}{mutant}", self.seed)
+        let guard = if self.guarded { " --guard" } else { "" };
+        alloc::format!("cargo run --release -p examples --bin storm -- --seed {}{guard}{mutant}", self.seed)
     }
 }
 
