@@ -156,6 +156,15 @@ async fn an_elephant_whose_handlers_hang_is_refused_and_mice_are_served() {
     assert_eq!(told.values().sum::<usize>(), 20, "those that waited, each once: {told:?}");
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_guard_without_queues_is_no_guard() {
+    let node = Node::builder("guard").start().await.unwrap();
+    let fair = FairConfig::without_queues(4).expect("legal");
+    let desk = |_: &_| Desk { log: Log::default(), free: Arc::default() };
+    let error = node.sharding::<Desk>().guard(guard(fair)).start_with(desk).await.expect_err("nothing could wait");
+    assert!(error.to_string().contains("guard"), "{error}");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 6)]
 async fn handlers_that_hold_their_threads_hold_neither_the_lane_nor_the_mice() {
     let (_node, desks, free) = alone(strict()).await;

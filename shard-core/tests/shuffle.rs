@@ -4,6 +4,8 @@
 //! and beside the code. Those without a test, and why:
 //! - kubernetes enhancements #933 (an elephant that spreads over many identities): no library can tell one tenant from many
 //!   by a hash; the module's page says so, and `FlowKey::hash` takes any pair of texts as the identity.
+//! - cortex #3571 and loki #6174 (a query of death walks from one querier to the next): shown in whole clusters, by
+//!   `poison_kills_its_hand_and_harms_as_many_as_calculated` in sim.rs.
 //! - mimir #1765 (readers learn of a greater shard after writers): an order of roll-out; `Roster::lookback` says it, and the
 //!   test of lookback shows that the greater size is a superset.
 //! - cortex #3601, dskit #283, #856 and #1086, loki #22167 and #22912 (caches of shards that grow or miss): there is no cache;
@@ -246,6 +248,8 @@ fn the_queue_chosen_is_that_of_kubernetes() {
     }
 }
 
+/// kubernetes #105243, enhancements #2810: what runs is not counted, so a queue whose long request is nearly done is no
+/// worse for it, and the caller says which measure counts.
 #[test]
 fn length_and_work_are_different_rules() {
     // One long request against three short ones.

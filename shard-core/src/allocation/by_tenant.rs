@@ -31,7 +31,7 @@ use crate::time::Duration;
 ///
 /// // Eight shards to a tenant: a shard function puts tenant `t` on shards `8 * t..8 * t + 8`.
 /// let key = FlowKey::new(0x5eed);
-/// let tenant_of = move |shard: shard_core::id::ShardId| Some(key.hash("tenant", &(shard.0 / 8).to_string()));
+/// let tenant_of = move |shard: shard_core::id::ShardId| Some(key.tenant(&(shard.0 / 8).to_string()));
 /// let strategy = ByTenant::new(LeastShard::default(), ShardSize::Members(4), tenant_of);
 /// ```
 ///

@@ -34,8 +34,9 @@ pub enum AdmissionOutput<T> {
 }
 
 /// Guards whatever stands behind it (an entity type, a region, a store) so that no tenant can take all of it: at most so
-/// many at a time, and those that wait take turns by tenant. Nothing is guarded unless its host puts one in front, between a
-/// caller and `tell`:
+/// many at a time, and those that wait take turns by tenant. For the entities of a node there is a [`Guard`](super::Guard),
+/// which keeps each entity's messages in order; this is for whatever else a host wants to guard, and keeps no order between
+/// the requests of a flow:
 ///
 /// ```
 /// use shard_core::machine::Machine;

@@ -31,11 +31,8 @@ impl FlowKey {
         hasher.finish()
     }
 
-    /// The hash of a tenant by its name: the one notion of a tenant that hands of nodes ([`ByTenant`]) and hands of queues
-    /// ([`Guard`]) share.
-    ///
-    /// [`ByTenant`]: crate::allocation
-    /// [`Guard`]: super
+    /// The hash of a tenant by its name: the one notion of a tenant that hands of nodes (the strategy `ByTenant`) and hands of
+    /// queues (`Guard`) share.
     #[must_use]
     pub fn tenant(&self, name: &str) -> u64 {
         self.hash("tenant", name)

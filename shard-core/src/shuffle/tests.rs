@@ -349,7 +349,7 @@ fn lookback_on_a_quiet_roster_is_the_hand_and_leaves_old_readers_out() {
         // cortex #5086, mimir #10531: no sharding means the whole roster.
         assert_eq!(lookback(&nodes, tenant, ShardSize::All, later).len(), 29);
         assert_eq!(lookback(&nodes, tenant, ShardSize::All, Instant::from_millis(10)).len(), 30);
-        // mimir #11868: a hand that was shrunk is read at its former size.
+        // mimir #11868, #13188, #14780: a hand that was shrunk is read at its former size.
         assert!(expected.is_subset(&lookback(&nodes, tenant, of(9), later)));
     }
 }

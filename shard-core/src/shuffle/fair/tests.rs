@@ -195,7 +195,7 @@ fn a_queue_that_shrinks_away_keeps_its_seats_and_moves_nobody() {
 
 #[test]
 fn idle_time_is_no_credit() {
-    // kubernetes #95979: a queue that had been idle, or short of requests, piled up credit and then starved the others.
+    // kubernetes #95979, #91567, #91761: a queue that had been idle, or short of requests, piled up credit and then starved the others.
     let mut world = World::new(4, 1, 1_000, 1);
     // Flow 1 alone for a second of work.
     for step in 0..333 {
