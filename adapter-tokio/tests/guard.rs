@@ -50,7 +50,7 @@ impl Handle<Note> for Desk {
 }
 impl Handle<Hang> for Desk {
     async fn handle(&mut self, _: Hang, _: &mut Context<'_, Self>) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 impl Handle<Hog> for Desk {

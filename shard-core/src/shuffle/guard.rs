@@ -4,7 +4,19 @@ use super::fair::FairConfig;
 use super::flow::FlowKey;
 
 /// Guards the entities of one type on one node by tenant: so many handlers at a time, and those that wait take turns by
-/// tenant. Off unless a type is started with one. What it does to a message stands on the page of the region's gate.
+/// tenant. Off unless a type is started with one (`Sharding::guard` on executors, `TypeConfig::guard` in the driver).
+///
+/// - It stands at the owner, between an entity's mailbox and its handler: only there is all of a tenant's mail seen, from
+///   whichever node, and only there is it known when a handler has ended.
+/// - What waits in the fair queues is an entity with mail, once, however much mail it has. So the queues of a hand take turns
+///   freely and the messages of an entity keep their order.
+/// - A tenant has at most [`FairConfig::waiting_max`] messages waiting on the node; what comes beyond, or finds the queue of
+///   its entity full, goes back to its sender as `Full(Tenant)` without having run. What was let in is not turned away
+///   afterwards on this node, and moves with its shard as any mail does; the next owner looks at it anew.
+/// - A seat is held from the first hook of a sleeping entity to the end of the one handler that it was given for, however
+///   that ends: it returns, panics, or is dropped by force. Last hooks need none, so a shard that drains waits for nobody.
+/// - Seats that hang are not taken away. With [`FairConfig::seats_per_queue`] they are the tenant's own; without it, one
+///   tenant's handlers that never end can take all of them.
 ///
 /// ```
 /// use shard_core::shuffle::{FairConfig, FlowKey, Guard};
