@@ -1,4 +1,4 @@
-//! Voter change, one at a time (V1-V6): how a cluster comes by other voters while it runs.
+//! Voter change, one at a time (V1-V7): how a cluster comes by other voters while it runs.
 //!
 //! Each set of voters has a version, and each node loads the next version by itself, whenever it hears of it. Majorities of
 //! neighbouring versions always share a voter, those of other versions may not; so a voter listens to its own version and the
@@ -15,6 +15,9 @@
 //!                                                              v
 //!                                              v + 2 may be loaded
 //! ```
+//! What is in force is forgotten with a restart. So whoever runs a version says so in each round and each answer, to those
+//! behind as well, and proves by it that the one before is in force (V7): else a voter that came back behind might wait for
+//! ever for a coordinator that needs its vote.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -22,9 +25,11 @@ use core::fmt;
 use crate::id::{NodeId, NodeKey, Term};
 use crate::machine::{Fixed, Outbox, Rule};
 use crate::time::Instant;
+use crate::wire::Control;
 
 use super::config::FIRST_VERSION;
 use super::seat::Seat;
+use super::voter::Voter;
 use super::{Campaign, Election, ElectionConfig, ElectionConfigError, ElectionOutput};
 
 /// How far the present version of the voters has come.
@@ -90,9 +95,37 @@ impl Election {
         !self.config.votes() && self.reigning(now).is_some() && self.committed() >= self.config.version()
     }
 
-    /// A coordinator says which version is in force.
-    pub(super) fn learn_committed(&mut self, version: u32) {
-        self.change.committed = version.max(self.change.committed);
+    /// A version is in force: a coordinator says so, or it was proved here.
+    pub(super) fn learn_committed(&mut self, version: u32, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
+        if version > self.change.committed {
+            self.change.committed = version;
+            out.emit(ElectionOutput::Committed { version });
+        }
+    }
+
+    /// Somebody runs `version`. Nobody loads one before the one before is known to be in force, so if that is newer than the
+    /// one that runs here, this one is (V7). Without it nobody might be left to say so: what was known is forgotten with each
+    /// restart, and those who went on do not listen to those behind.
+    pub(super) fn seen_running(&mut self, version: u32, out: &mut (impl Outbox<ElectionOutput> + ?Sized)) {
+        let own = self.config.version();
+        if version > own && self.config.on(Rule::VersionTold) {
+            self.learn_committed(own, out);
+        }
+    }
+
+    /// Somebody behind asks for votes under voters that are no more. Nobody listens (V3), but it is told how far others are (V7).
+    pub(super) fn answer_behind(
+        &self,
+        from: NodeKey,
+        term: Term,
+        asked: u32,
+        out: &mut (impl Outbox<ElectionOutput> + ?Sized),
+    ) {
+        let config = self.config.version();
+        if asked < config && !self.config.listens_to(asked) && self.config.on(Rule::VersionTold) {
+            let promised = self.voter().map_or(Term::default(), Voter::promised);
+            out.emit(ElectionOutput::Send { to: from.id, message: Control::LeaseRefused { term, promised, config } });
+        }
     }
 
     /// A voter that runs `version` has answered `term` (V4). Nothing to do once the version that runs here is in force.
@@ -115,15 +148,16 @@ impl Election {
             return;
         }
         let Some(Campaign::Reigning { term, lists, .. }) = self.campaign() else { return };
-        if self.change.term != Some(*term) || !lists.is_settled() {
+        if !lists.is_settled() {
             return;
         }
+        // A voter that is the only one has nobody to answer it.
+        let proofs = if self.change.term == Some(*term) { self.change.proofs } else { 0 };
         let own = self.config.rank(self.config.me().id).map_or(0, |rank| 1 << rank);
-        if ((self.change.proofs | own).count_ones() as usize) < self.config.majority() {
+        if ((proofs | own).count_ones() as usize) < self.config.majority() {
             return;
         }
-        self.change.committed = version;
-        out.emit(ElectionOutput::Committed { version });
+        self.learn_committed(version, out);
     }
 }
 

@@ -258,6 +258,15 @@ impl Election {
             out.emit(ElectionOutput::Notice(Notice::Garbled { what: "a counter out of all reason" }));
             return;
         }
+        if let Control::LeaseRequest { config, .. }
+        | Control::LeaseGranted { config, .. }
+        | Control::LeaseRefused { config, .. } = message
+        {
+            self.seen_running(config, out);
+        }
+        if let Control::LeaseRequest { term, config, .. } = message {
+            self.answer_behind(from, term, config, out);
+        }
         let Some(seat) = &mut self.seat else { return };
         let config = &*self.config;
         match message {
@@ -276,7 +285,7 @@ impl Election {
                 seat.granted(now, from, term, (round, stored), config, out);
                 self.proved(from, term, runs);
             }
-            Control::LeaseRefused { term, promised } => seat.refused(now, term, promised, config, out),
+            Control::LeaseRefused { term, promised, .. } => seat.refused(now, term, promised, config, out),
             Control::Nack { max_term } => seat.nacked(now, max_term, config, out),
             Control::WhoReigns => seat.who_reigns(now, from, out),
             _ => {}
@@ -317,7 +326,7 @@ impl Machine for Election {
                     seat.outrun(now, counter, &self.config, out);
                 }
             }
-            ElectionInput::Committed { version } => self.learn_committed(version),
+            ElectionInput::Committed { version } => self.learn_committed(version, out),
             ElectionInput::StepDown => self.on_seat(|seat, config| seat.step_down(now, config, out)),
             ElectionInput::Publish(list) => self.on_seat(|seat, config| seat.publish(now, list, config, out)),
             ElectionInput::Resign { term } => self.on_seat(|seat, config| seat.resign(now, term, config, out)),

@@ -190,7 +190,7 @@ impl Seat {
     ) {
         let message = match self.vote(now, term, list, config) {
             (Answer::Silence, _) => return,
-            (Answer::Refused { promised }, _) => Control::LeaseRefused { term, promised },
+            (Answer::Refused { promised }, _) => Control::LeaseRefused { term, promised, config: config.version() },
             (Answer::Granted { until }, stored) => {
                 self.put_off(config.next_campaign(now, until));
                 Control::LeaseGranted { term, round, config: config.version(), stored }

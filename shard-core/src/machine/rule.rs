@@ -143,6 +143,8 @@ rules! {
     NeighbourVersion = "older-version-heard",
     /// V5: a version is loaded only when the one before is known to be in force.
     VersionProved = "version-unproved",
+    /// V7: whoever runs a version says so, also to those behind, and by that that the one before is in force.
+    VersionTold = "version-untold",
 }
 
 /// Which rules are on. All of them, unless the simulator switched one off.

@@ -19,7 +19,7 @@ pub struct NodeConfig {
     /// The voters and where they listen: 1, 3 or 5, the same on every node. They are also the seeds.
     pub voters: Vec<(NodeId, String)>,
     /// Which set of voters that is: 1 for the first that the cluster ever had, one more with each change. A node that starts
-    /// again must not go back to an older one (V1).
+    /// again must not go back to an older one (V1), and none starts with one before the one before is known to be in force.
     pub version: u32,
     /// No other node can ever join, and an exclusive lock (or the lack of a network) says that no former process lives: the
     /// node starts at once.

@@ -378,7 +378,6 @@ impl Node {
                 }
                 session::Output::Committed { version } => {
                     self.tell_election(now, ElectionInput::Committed { version }, out);
-                    self.in_force(now, version, out);
                 }
                 session::Output::Directory(directory) => self.directory_is(directory, out),
                 session::Output::Farewell => {

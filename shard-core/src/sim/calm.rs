@@ -27,6 +27,8 @@ pub(super) struct Calm {
     lapses: u64,
     /// Processes on their way out when the calm began.
     leaving: u64,
+    /// Sets of voters that were not in force everywhere then.
+    versions: u64,
     /// When every node sent one last message to every entity.
     roll_call_at: Option<u64>,
     last_move_at: u64,
@@ -62,6 +64,7 @@ impl Cluster {
         self.calm.elections.0 = self.counters.elections;
         let processes = self.seats.iter().filter_map(|seat| seat.process.as_ref());
         self.calm.leaving = processes.filter(|process| process.leaving).count() as u64;
+        self.calm.versions = self.versions_to_come();
         for seat in 0..self.seats.len() {
             self.filters.clear();
             self.cuts[seat].fill(0);
@@ -77,11 +80,12 @@ impl Cluster {
     fn bound(&self) -> u64 {
         let timing = &self.options.timing;
         nanos(timing.silence * 2 + timing.wait + timing.session * 4 + timing.drain * 3 + ms(2_000))
+            + self.calm.versions * self.version_bound()
     }
 
     pub(super) fn look(&mut self) {
         let Some(began) = self.calm.began_at else { return };
-        let most = ELECTIONS_MAX + self.calm.leaving;
+        let most = ELECTIONS_MAX + self.calm.leaving + ELECTIONS_MAX * self.calm.versions;
         if self.counters.elections > self.calm.elections.0 + most {
             self.violated("election-storm", format!("{} elections since the faults ended", most + 1));
         }
@@ -141,6 +145,11 @@ impl Cluster {
             if self.seats[seat].process.as_ref().is_none_or(|process| process.leaving) {
                 return Some(("liveness", format!("node {} is not back, or still leaving", seat + 1)));
             }
+        }
+        if self.versions_to_come() > 0 {
+            let versions: alloc::vec::Vec<u32> = self.seats.iter().map(|seat| seat.version).collect();
+            let newest = self.newest();
+            return Some(("liveness", format!("voters {newest} are not in force everywhere; loaded: {versions:?}")));
         }
         for shard in (0..self.options.shards).map(ShardId) {
             let owners = self.servers(shard);

@@ -38,6 +38,8 @@ pub(super) struct Seat {
     pub(super) lives: u32,
     pub(super) last_key: NodeKey,
     pub(super) paused_until: u64,
+    /// The version of the voters that its processes start with.
+    pub(super) version: u32,
     pub(super) process: Option<Process>,
 }
 
@@ -54,6 +56,7 @@ pub(super) struct Dice {
     pub(super) life: Prng,
     pub(super) work: Prng,
     pub(super) harm: Prng,
+    pub(super) voters: Prng,
 }
 
 /// A cluster in one thread; see the module's page.
@@ -66,6 +69,8 @@ pub struct Cluster {
     pub(super) now: u64,
     pub(super) agenda: Agenda,
     pub(super) seats: Vec<Seat>,
+    /// The sets of voters that there were, by seat; the last is in force, or is to be.
+    pub(super) voters: Vec<Vec<usize>>,
     pub(super) entities: Vec<Subject>,
     /// Until when frames from the one seat do not reach the other.
     pub(super) cuts: Vec<Vec<u64>>,
@@ -108,8 +113,13 @@ impl Cluster {
     #[must_use]
     pub fn new(options: Options) -> Self {
         let prng = Prng::new(options.seed);
-        let mut dice =
-            Dice { net: prng.fork("net"), life: prng.fork("life"), work: prng.fork("work"), harm: prng.fork("harm") };
+        let mut dice = Dice {
+            net: prng.fork("net"),
+            life: prng.fork("life"),
+            work: prng.fork("work"),
+            harm: prng.fork("harm"),
+            voters: prng.fork("voters"),
+        };
         let mut clocks = prng.fork("clocks");
         let seats: Vec<Seat> = (0..options.nodes)
             .map(|seat| Seat {
@@ -118,6 +128,7 @@ impl Cluster {
                 lives: 0,
                 last_key: NodeKey { id: id_of(seat), incarnation: Incarnation(0) },
                 paused_until: 0,
+                version: 1,
                 process: None,
             })
             .collect();
@@ -151,6 +162,7 @@ impl Cluster {
             lurking: None,
             bereaved: BTreeSet::new(),
             struck: Vec::new(),
+            voters: alloc::vec![(0..options.voters).collect()],
             connections: BTreeMap::new(),
             connections_made: 0,
             runs: 0,
@@ -270,6 +282,7 @@ impl Cluster {
             Event::Harm(harm) => self.harm(harm),
             Event::Strike(fault) => self.strike_later(fault),
             Event::Boot => self.boot(seat),
+            Event::Load => self.load(seat),
             Event::Calm => self.begin_calm(),
             Event::Look => self.look(),
         }

@@ -43,6 +43,8 @@ pub(super) enum Event {
     Strike(Fault),
     /// A process starts.
     Boot,
+    /// An operator tells a process to load the next set of voters.
+    Load,
     /// The end of the storm.
     Calm,
     /// The calm's next look at the cluster.
@@ -84,6 +86,8 @@ pub(super) enum Harm {
     Capture,
     /// A node comes about when the coordinator dies.
     Succession,
+    /// A voter comes or goes.
+    Voters,
 }
 
 /// An event with its moment. `life`: it is meant for this life of the seat only; zero: for any.

@@ -9,6 +9,8 @@
 //! at 3s leave 2 for 1s                      it leaves gracefully, and is back after that time
 //! at 3s resign coordinator                 it gives its reign up in good order
 //! at 3s start 4                             a node that was `absent` starts
+//! at 3s enlist 4                            it is to be a voter: every node is told of the next set of voters
+//! at 3s retire 1                            it is to be one no more
 //! at 4s clock 2 rate 1050000                it runs so many ticks per million
 //! at 5s drop lease-request 1 -> 2 for 1s    datagrams of one sort vanish
 //! at 5s hold lease-request 1 -> 3 for 260ms until 6s    they are caught, and let go then
@@ -81,6 +83,16 @@ pub enum Fault {
         /// Who is asked to.
         who: Who,
     },
+    /// A node is to become a voter.
+    Enlist {
+        /// Which.
+        who: Who,
+    },
+    /// A voter is to be one no more.
+    Retire {
+        /// Which.
+        who: Who,
+    },
     /// A clock changes its rate.
     Clock {
         /// Whose.
@@ -127,7 +139,11 @@ impl Fault {
             Self::Cut(paths) | Self::Slow(paths) | Self::Drop { paths, .. } | Self::Hold { paths, .. } => {
                 Some(&mut paths.span)
             }
-            Self::Start { .. } | Self::Resign { .. } | Self::Break { .. } | Self::Clock { .. } => None,
+            Self::Start { .. }
+            | Self::Resign { .. }
+            | Self::Enlist { .. }
+            | Self::Retire { .. }
+            | Self::Break { .. } | Self::Clock { .. } => None,
         }
     }
 
@@ -138,6 +154,8 @@ impl Fault {
             Self::Crash { who, .. }
             | Self::Start { who }
             | Self::Resign { who }
+            | Self::Enlist { who }
+            | Self::Retire { who }
             | Self::Pause { who, .. }
             | Self::Leave { who, .. }
             | Self::Clock { who, .. } => fits(who),
@@ -156,6 +174,8 @@ impl Fault {
             "crash" => Self::Crash { who: who(words.next())?, down: span(&mut words, "for")? },
             "start" => Self::Start { who: who(words.next())? },
             "resign" => Self::Resign { who: who(words.next())? },
+            "enlist" => Self::Enlist { who: who(words.next())? },
+            "retire" => Self::Retire { who: who(words.next())? },
             "pause" => Self::Pause { who: who(words.next())?, span: span(&mut words, "for")? },
             "cut" => Self::Cut(paths(&mut words)?),
             "slow" => Self::Slow(paths(&mut words)?),
@@ -190,6 +210,8 @@ impl fmt::Display for Fault {
             Self::Crash { who, down } => write!(f, "crash {who} for {}", Span(*down)),
             Self::Resign { who } => write!(f, "resign {who}"),
             Self::Start { who } => write!(f, "start {who}"),
+            Self::Enlist { who } => write!(f, "enlist {who}"),
+            Self::Retire { who } => write!(f, "retire {who}"),
             Self::Pause { who, span } => write!(f, "pause {who} for {}", Span(*span)),
             Self::Cut(paths) => write!(f, "cut {paths}"),
             Self::Slow(paths) => write!(f, "slow {paths}"),
@@ -350,7 +372,7 @@ mod tests {
             assert_eq!(parsed.to_string(), fault.expect("a fault"));
             verbs += 1;
         }
-        assert_eq!(verbs, 11);
+        assert_eq!(verbs, 13);
         for wrong in
             ["", "crash 3", "crash 0 for 1s", "cut 1 3 for 1s", "hold mail 1 -> 2 for 1s until 2s", "start 1 2"]
         {

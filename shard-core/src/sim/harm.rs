@@ -11,7 +11,7 @@ use super::options::ms;
 use crate::node::Input;
 use crate::time::{Duration, nanos};
 
-const ALL: [Harm; 11] = [
+const ALL: [Harm; 12] = [
     Harm::Crash,
     Harm::Blackout,
     Harm::Pause,
@@ -23,6 +23,7 @@ const ALL: [Harm; 11] = [
     Harm::Starve,
     Harm::Capture,
     Harm::Succession,
+    Harm::Voters,
 ];
 
 /// Datagrams of one sort on one path that are dropped, or caught.
@@ -64,11 +65,13 @@ impl Cluster {
             Harm::Starve => faults.starve_every,
             Harm::Capture => faults.capture_every,
             Harm::Succession => faults.succession_every,
+            Harm::Voters => faults.voters_every,
         };
         if every.is_zero() {
             return;
         }
-        let at = self.now + about(&mut self.dice.harm, every) + 1;
+        let dice = if harm == Harm::Voters { &mut self.dice.voters } else { &mut self.dice.harm };
+        let at = self.now + about(dice, every) + 1;
         if at < nanos(self.options.storm) {
             self.agenda.push(at, 0, 0, Event::Harm(harm));
         }
@@ -77,6 +80,9 @@ impl Cluster {
     /// Draws what goes wrong, writes it down and does it.
     pub(super) fn harm(&mut self, harm: Harm) {
         self.arm(harm);
+        if harm == Harm::Voters {
+            return self.draw_voters();
+        }
         let seats = self.seats.len() as u64;
         let seat = self.dice.harm.below(seats) as usize;
         let who = Who::Node(seat + 1);
@@ -128,6 +134,7 @@ impl Cluster {
                 let until = Duration::from_nanos(self.now + later) + paths.span;
                 self.do_now(Fault::Hold { sort: "lease-request".into(), paths, until });
             }
+            Harm::Voters => {}
             Harm::Succession => {
                 // Somebody comes about when the coordinator dies.
                 let down = Duration::from_nanos(self.dice.harm.between(1, 400_000_000));
@@ -141,11 +148,12 @@ impl Cluster {
 
     /// From a voter that reigns, mostly, to one or two others.
     fn paths_of_reigning(&mut self, most: Duration) -> Paths {
-        let voters = self.options.voters;
-        let reigning = (0..voters).find(|seat| self.reigning(*seat).is_some()).filter(|_| self.dice.harm.chance(3, 4));
-        let from = reigning.unwrap_or_else(|| self.dice.harm.below(voters as u64) as usize);
+        let voters = self.voters().to_vec();
+        let reigning = voters.iter().copied().find(|seat| self.reigning(*seat).is_some());
+        let reigning = reigning.filter(|_| self.dice.harm.chance(3, 4));
+        let from = reigning.unwrap_or_else(|| voters[self.dice.harm.below(voters.len() as u64) as usize]);
         let mut to: Vec<Who> = Vec::new();
-        for seat in (0..voters).filter(|seat| *seat != from) {
+        for seat in voters.into_iter().filter(|seat| *seat != from) {
             if to.is_empty() || self.dice.harm.chance(1, 2) {
                 to.push(Who::Node(seat + 1));
             }
@@ -182,7 +190,7 @@ impl Cluster {
         }
     }
 
-    fn do_now(&mut self, fault: Fault) {
+    pub(super) fn do_now(&mut self, fault: Fault) {
         self.strike(&fault);
         self.struck.push((self.now, fault));
     }
@@ -220,6 +228,8 @@ impl Cluster {
                 cluster.note(seat, || "is asked to resign".into());
                 cluster.push_here(cluster.now, seat, Event::Answer(Input::Resign));
             }),
+            Fault::Enlist { who } => self.each(*who, |cluster, seat| cluster.change_voters(seat, true)),
+            Fault::Retire { who } => self.each(*who, |cluster, seat| cluster.change_voters(seat, false)),
             Fault::Clock { who, rate } => self.each(*who, |cluster, seat| {
                 let now = cluster.now;
                 cluster.blame(&[seat], Cause::Clock);

@@ -59,6 +59,16 @@ marks! {
     OpenedEarly = "opened-early",
     /// A coordinator could not resign in time.
     ResignationFailed = "resignation-failed",
+    /// A process was told of the next set of voters, and loaded it.
+    VotersLoaded = "voters-loaded",
+    /// A process that reigned loaded the next set of voters.
+    VotersLoadedReigning = "voters-loaded-reigning",
+    /// A process refused the next set of voters: the one before was not in force.
+    VotersRefused = "voters-refused",
+    /// A set of voters came into force.
+    VotersInForce = "voters-in-force",
+    /// It did, under a coordinator that is not one of them.
+    OutgoingReigns = "outgoing-reigns",
     /// A region told a would-be coordinator of a greater term.
     Nacked = "nacked",
     /// A session was declared dead.

@@ -83,6 +83,7 @@ mod report;
 mod script;
 mod shrink;
 mod timers;
+mod voters;
 mod work;
 mod worlds;
 

@@ -49,7 +49,7 @@ pub struct Options {
     pub seed: u64,
     /// How many nodes; the first `voters` of them vote.
     pub nodes: usize,
-    /// How many of them vote: 1 or 3.
+    /// How many of them vote at first: 1, 3 or 5.
     pub voters: usize,
     /// How many of the voters host nothing.
     pub pure_voters: usize,
@@ -141,6 +141,8 @@ pub struct Faults {
     pub capture_every: Duration,
     /// Between crashes of a coordinator within 200 ms of which another node comes.
     pub succession_every: Duration,
+    /// Between changes of the voters, one at a time.
+    pub voters_every: Duration,
     /// Crashes wait until a drain is under way, and strike the node that drains.
     pub crash_in_drain: bool,
 }
@@ -170,7 +172,11 @@ impl Options {
     pub fn from_seed(seed: u64) -> Self {
         let mut prng = Prng::new(seed).fork("options");
         let nodes = prng.between(3, 5) as usize;
-        let voters = if prng.chance(1, 4) { 1 } else { 3 };
+        let voters = match (prng.chance(1, 4), nodes) {
+            (true, _) => 1,
+            (false, 5) if prng.fork("five").chance(1, 3) => 5,
+            (false, _) => 3,
+        };
         let pure_voters = if nodes > 3 && prng.chance(1, 3) { (nodes - 2).min(voters) } else { 0 };
         let timing = timing(*prng.pick(&[1, 1, 2]).unwrap_or(&1));
         let strategy = if prng.chance(1, 2) { Strategy::new(|| Hash) } else { Strategy::new(|| LeastShard::new(1, 3)) };
@@ -295,6 +301,11 @@ impl Faults {
             capture_every: if prng.chance(1, 4) { ms(prng.between(700, 4_000)) } else { Duration::ZERO },
             succession_every: if prng.chance(1, 4) { ms(prng.between(1_500, 6_000)) } else { Duration::ZERO },
             crash_in_drain: prng.chance(1, 3),
+            // Drawn apart, like all that comes of it, so that seeds in which voters stay keep what they had.
+            voters_every: {
+                let mut prng = prng.fork("voters");
+                if prng.chance(1, 3) { ms(prng.between(500, 5_000)) } else { Duration::ZERO }
+            },
         }
     }
 }

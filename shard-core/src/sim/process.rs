@@ -40,6 +40,8 @@ pub(super) struct Process {
     /// When its reign began, until it may place shards.
     pub(super) elected_at: Option<Instant>,
     pub(super) leaving: bool,
+    /// It is about to be told to load other voters.
+    pub(super) loads: bool,
     /// How long it stays away once it has left.
     pub(super) away: u64,
     pub(super) awake: usize,
@@ -88,8 +90,9 @@ impl Cluster {
         let rules = self.options.rules();
         let options = &self.options;
         let key = NodeKey { id: id_of(seat), incarnation: Incarnation(self.dice.life.next_u64()) };
-        let voters = (0..options.voters).map(|at| (id_of(at), address(at))).collect();
-        let mut config = NodeConfig::new(key, address(seat), voters);
+        let version = self.seats[seat].version;
+        let mut config = NodeConfig::new(key, address(seat), self.voters_of(version));
+        config.version = version;
         config.timing = options.timing.clone();
         config.rebalance = options.rebalance;
         config.rules = rules;
@@ -138,6 +141,7 @@ impl Cluster {
             obeyed: None,
             elected_at: None,
             leaving: false,
+            loads: false,
             away: 0,
             awake: 0,
             node_timer: u64::MAX,
@@ -149,6 +153,7 @@ impl Cluster {
         self.node_call(seat, |node, now, out| node.register(now, report, lane_count, strategy, out));
         let first = self.now + self.dice.work.between(0, 50_000_000);
         self.agenda.push(first, seat, life, Event::Work);
+        self.tell_to_load(seat, 100_000_000);
     }
 
     /// A process ends, and with it all it knew.
@@ -224,7 +229,7 @@ impl Cluster {
                 self.agenda.push(back + 1, seat, 0, Event::Boot);
             }
             Output::Notice(notice) => self.hear_notice(seat, notice),
-            Output::VotersInForce { version } => self.note(seat, || alloc::format!("voters {version} in force")),
+            Output::VotersInForce { version } => self.voters_in_force(seat, version),
             Output::NodeUp(_) | Output::NodeDown(_) | Output::KindRefused { .. } => {}
         }
     }

@@ -25,6 +25,8 @@ pub struct Counters {
     pub drains: u64,
     /// Reigns begun.
     pub elections: u64,
+    /// Sets of voters loaded, by each process that was told.
+    pub voters_loaded: u64,
     /// Sessions that ended unrenewed.
     pub lapses: u64,
     /// Processes that crashed.
@@ -70,12 +72,12 @@ impl Counters {
 
     /// Every count with its name, in a fixed order; the longest gap comes apart.
     #[must_use]
-    pub fn values(&self) -> [(&'static str, u64); 21] {
+    pub fn values(&self) -> [(&'static str, u64); 22] {
         let mut copy = *self;
         copy.fields().map(|(name, value)| (name, *value))
     }
 
-    fn fields(&mut self) -> [(&'static str, &mut u64); 21] {
+    fn fields(&mut self) -> [(&'static str, &mut u64); 22] {
         [
             ("events", &mut self.events),
             ("datagrams", &mut self.datagrams),
@@ -83,6 +85,7 @@ impl Counters {
             ("grants", &mut self.grants),
             ("drains", &mut self.drains),
             ("elections", &mut self.elections),
+            ("voters_loaded", &mut self.voters_loaded),
             ("lapses", &mut self.lapses),
             ("crashes", &mut self.crashes),
             ("departures", &mut self.departures),

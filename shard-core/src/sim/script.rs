@@ -177,6 +177,7 @@ impl Script {
             &mut faults.starve_every,
             &mut faults.capture_every,
             &mut faults.succession_every,
+            &mut faults.voters_every,
         ] {
             *every = Duration::ZERO;
         }

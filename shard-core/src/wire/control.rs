@@ -42,6 +42,8 @@ pub enum Control {
         term: Term,
         /// The greatest term promised.
         promised: Term,
+        /// The version of the voters that this voter runs (V7).
+        config: u32,
     },
     /// A term is given up for good: the voter is free again.
     Release {

@@ -110,7 +110,7 @@ fn controls() -> Vec<(Control, &'static str)> {
         (Control::LeaseRequest { term: TERM, round: 300, config: 2, list: None }, "0003090aac020200"),
         (Control::LeaseRequest { term: TERM, round: 1, config: 1, list: Some(list) }, "0003090a01010103090a020101090a"),
         (Control::LeaseGranted { term: TERM, round: 1, config: 2, stored: None }, "0103090a010200"),
-        (Control::LeaseRefused { term: TERM, promised: TERM }, "0203090a03090a"),
+        (Control::LeaseRefused { term: TERM, promised: TERM, config: 2 }, "0203090a03090a02"),
         (Control::Release { term: TERM, exit: Exit::Reigned }, "0303090a01"),
         (Control::WhoReigns, "04"),
         (Control::Reign { term: TERM, address: "h:7".to_owned() }, "0503090a03683a37"),
