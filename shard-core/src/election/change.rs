@@ -75,9 +75,10 @@ impl Election {
         }
         let joins = next.votes() && !self.config.votes();
         self.config = next;
-        if joins {
-            // Whatever it knew as a voter before is too old to be true: it starts silent, and without a list.
-            self.seat = Some(Seat::new(now, &self.config));
+        match &mut self.seat {
+            Some(seat) if joins => seat.join(now, &self.config),
+            Some(_) => {}
+            None => self.seat = joins.then(|| Seat::new(now, &self.config)),
         }
         self.change.proofs = 0;
         Ok(())

@@ -418,6 +418,13 @@ impl Seat {
         }
     }
 
+    /// It is a voter again. Whatever it knew as one before is too old to be true: its vote starts silent, and without a list.
+    /// A reign that it still has goes on until it ends like any other, lest those who ride on it never hear of that.
+    pub(super) fn join(&mut self, now: Instant, config: &ElectionConfig) {
+        self.voter = Voter::new(now + config.silence());
+        self.put_off(config.first_campaign(now));
+    }
+
     fn again(&self, now: Instant, next: Next, config: &ElectionConfig) -> Instant {
         match next {
             // Its own vote is bound as long as the Release is owed, and so is it.

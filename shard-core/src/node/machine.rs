@@ -251,6 +251,7 @@ impl Node {
             Control::WhoReigns => {
                 self.tell_allocator(now, coordinator::Input::Heard { from, message: Control::WhoReigns }, out);
                 self.tell_election(now, ElectionInput::Heard { from, message }, out);
+                self.point_on(from, out);
             }
             Control::Reign { term, ref address } => {
                 if term.node != self.config.me {

@@ -233,3 +233,21 @@ fn the_only_voter_does_not_resign() {
     assert!(node.allocator().term() == term && node.allocator().term().is_some(), "it would only succeed itself");
     assert!(!out.iter().any(|output| matches!(output, Output::Deposed(_))));
 }
+
+/// Whoever was started with voters of old finds the cluster through any of them that is still there.
+#[test]
+fn a_node_that_does_not_vote_says_whom_it_is_registered_with() {
+    let mut node = node();
+    let hints = |out: Vec<Output>| -> Vec<(NodeKey, Term)> {
+        let hint = |output| match output {
+            Output::Send { to: Peer::Key(to), message: Control::Reign { term, .. } } => Some((to, term)),
+            _ => None,
+        };
+        out.into_iter().filter_map(hint).collect()
+    };
+    assert_eq!(hints(heard(&mut node, 5, 4, Control::WhoReigns)), [], "it knows nothing");
+    let beats = heartbeats(&heard(&mut node, 10, 1, Control::Announce { term: term(5, 1), committed: 0 }));
+    heard(&mut node, 20, 1, ack(beats[0].0, beats[0].1));
+    assert_eq!(hints(heard(&mut node, 30, 4, Control::WhoReigns)), [(key(4), term(5, 1))]);
+    assert_eq!(hints(heard(&mut node, 40, 1, Control::WhoReigns)), [], "that node knows best itself");
+}

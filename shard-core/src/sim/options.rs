@@ -198,7 +198,7 @@ impl Options {
             absent: Vec::new(),
             drill: false,
             handlers: Handlers::draw(&mut prng, &timing),
-            guard: 0,
+            guard: if prng.fork("guard").chance(1, 8) { guard_of(seed) } else { 0 },
             poison_from: Duration::ZERO,
             callers: 0,
             work_every: ms(*prng.pick(&[40, 80, 160]).unwrap_or(&80)),
@@ -233,7 +233,7 @@ impl Options {
     /// The same run with a guard by tenant on every node.
     #[must_use]
     pub fn with_guard(mut self) -> Self {
-        self.guard = self.seed.wrapping_add(1).max(1);
+        self.guard = guard_of(self.seed);
         self
     }
 
@@ -323,6 +323,11 @@ impl Handlers {
             mailbox: *prng.pick(&[3, 64, 1_000]).unwrap_or(&64),
         }
     }
+}
+
+/// The seed of the guard of a run.
+fn guard_of(seed: u64) -> u64 {
+    seed.wrapping_add(1).max(1)
 }
 
 trait Permille {

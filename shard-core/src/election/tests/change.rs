@@ -251,3 +251,66 @@ fn a_voter_swapped_in_one_step_lets_two_reign() {
         cluster.reigns
     });
 }
+
+/// A single voter has nobody to answer it, and proves its version all the same: also one that another left to it.
+#[test]
+fn a_single_voter_that_comes_to_reign_proves_its_version() {
+    let mut cluster = Cluster::new(Rules::all(), &[(1, &[0, 1][..]); 2]);
+    cluster.run(4_000);
+    assert_eq!(cluster.coordinators(), [0]);
+    // Node 0 goes on, resigns, and goes on again before node 1 has heard that version 2 is in force.
+    cluster.cut_at = 1;
+    cluster.run(3_000);
+    assert_eq!(cluster.coordinators(), [0; 0], "neither has a majority");
+    cluster.load(1, 2, &[1]).unwrap();
+    cluster.run(4_000);
+    assert_eq!((cluster.coordinators(), cluster.committed()), (vec![1], vec![1, 2]));
+    cluster.cut_at = 0;
+    cluster.load(0, 2, &[1]).unwrap();
+    cluster.run(4_000);
+    assert_eq!(cluster.load(1, 3, &[0, 1]), Ok(()));
+}
+
+/// A coordinator that is voted out, and in again before it has resigned, is told when its reign ends, like any other.
+#[test]
+fn a_coordinator_that_is_a_voter_again_keeps_its_reign_until_it_loses_it() {
+    let mut cluster = Cluster::new(Rules::all(), &[FIRST; 3]);
+    cluster.run(4_000);
+    let load = |cluster: &mut Cluster, version, voters: &[u64]| {
+        let mut out = Vec::new();
+        cluster.nodes[0].load(cluster.now, version, ids(voters), &mut out).unwrap();
+        out
+    };
+    let term = cluster.nodes[0].reigning(cluster.now).expect("node 0 reigns");
+    load(&mut cluster, 2, &[1, 2]);
+    cluster.nodes[0].handle(cluster.now, ElectionInput::Committed { version: 2 }, &mut Vec::new());
+    load(&mut cluster, 3, &[0, 1, 2]);
+    assert_eq!(cluster.nodes[0].reigning(cluster.now), Some(term));
+    let mut out = Vec::new();
+    cluster.nodes[0].handle(cluster.now, ElectionInput::StepDown, &mut out);
+    assert!(out.iter().any(|output| matches!(output, ElectionOutput::Lost { term: lost, .. } if *lost == term)), "{out:?}");
+}
+
+/// V7: what is in force is forgotten with a restart. Node 0 comes back behind, and nobody can reign without it.
+#[test]
+fn who_comes_back_behind_is_told_by_those_ahead() {
+    for (rules, told) in [(Rules::all(), 2), (Rules::without(Rule::VersionTold), 1)] {
+        // Node 1 runs version 3, in which it is no voter and is asked, or is one and asks.
+        for ahead in [(3, &[0][..]), (3, &[0, 1, 2])] {
+            let mut cluster = Cluster::new(rules, &[(2, &[0, 1]), ahead]);
+            cluster.run(3_000);
+            assert_eq!(cluster.nodes[0].committed(), told, "{ahead:?}");
+            assert_eq!(cluster.load(0, 3, ahead.1).is_ok(), told == 2);
+        }
+    }
+    // A version out of all reason proves no more than that the own one is in force.
+    let mut cluster = Cluster::new(Rules::all(), &[FIRST; 2]);
+    let request = Control::LeaseRequest {
+        term: crate::id::Term { counter: 1, node: key(1, 1) },
+        round: 1,
+        config: u32::MAX,
+        list: None,
+    };
+    cluster.tell(0, ElectionInput::Heard { from: key(1, 1), message: request });
+    assert_eq!(cluster.nodes[0].committed(), 1);
+}

@@ -3,13 +3,14 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use super::Node;
+use super::{Node, Peer};
 use crate::coordinator;
 use crate::election::VoterChangeError;
-use crate::id::NodeId;
+use crate::id::{NodeId, NodeKey, Term};
 use crate::machine::Outbox;
 use crate::node::Output;
 use crate::time::Instant;
+use crate::wire::Control;
 
 impl Node {
     /// Goes on to the next set of voters, `version`, which differs from the one that runs here by one voter. Every node is
@@ -40,6 +41,19 @@ impl Node {
     #[must_use]
     pub fn voters_version(&self) -> u32 {
         self.config.version
+    }
+
+    /// Somebody that knows only voters of old asks one of them who reigns. It votes no more, but says whom it is registered
+    /// with: a hint, like a voter's.
+    pub(super) fn point_on(&mut self, from: NodeKey, out: &mut (impl Outbox<Output> + ?Sized)) {
+        let other = |term: &Term| term.node.id != self.config.me.id && term.node.id != from.id;
+        if !self.election.config().votes()
+            && self.session.is_open()
+            && let Some(term) = self.session.term().filter(other)
+        {
+            let address = self.addresses.get(&term.node.id).cloned().unwrap_or_default();
+            self.send(Peer::Key(from), Control::Reign { term, address }, out);
+        }
     }
 
     /// A version of the voters is in force: the allocator tells everybody else.
