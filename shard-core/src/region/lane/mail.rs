@@ -72,7 +72,8 @@ impl<M> Lane<M> {
             None => Verdict::Refuse { draining: false },
         };
         if let Verdict::Refuse { draining } = verdict {
-            host.receipt(from, Receipt::Refuse { key, token, attempt, draining, hint: None });
+            let hint = self.shards[at].outgoing.as_ref().and_then(|outgoing| outgoing.home_after(token));
+            host.receipt(from, Receipt::Refuse { key, token, attempt, draining, hint });
         }
         if verdict != Verdict::Accept {
             if let Ok(message) = body {

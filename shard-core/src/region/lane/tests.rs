@@ -46,6 +46,7 @@ impl LaneHost<u32> for Host {
         let what = match receipt {
             Receipt::Taken { upto, .. } => std::format!("taken {upto}"),
             Receipt::Closed { upto, beyond, .. } => std::format!("closed {upto} {beyond:?}"),
+            Receipt::Refuse { hint: Some((node, token)), .. } => std::format!("refuse, now {token} at {}", node.id),
             Receipt::Refuse { draining, .. } => std::format!("refuse, draining: {draining}"),
             Receipt::Rejected { seq, reason, .. } => std::format!("rejected {seq}: {reason}"),
         };
@@ -224,6 +225,23 @@ fn a_shard_is_reported_dropped_only_after_its_last_hook() {
     lane.finished(ms(4), slot, Next::Stay, &mut host);
     lane.stopped(ms(5), slot, &mut host);
     assert_eq!(host, ["run 1", "stop Handoff", "closed 1 [] to n2", "dropped s0"]);
+}
+
+/// D7: a former owner that has sent there itself says where the shard lives now.
+#[test]
+fn a_former_owner_names_the_later_home_that_it_knows() {
+    let (mut lane, mut host) = lane();
+    lane.order(ms(3), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(900), leaving: false }, &mut host);
+    host.clear();
+    arrive(&mut lane, ms(4), "a", 1, &mut host);
+    assert_eq!(host, ["refuse, draining: false to n2", "withdraw 1"], "it knows of none");
+    let third = NodeKey { id: NodeId(3), ..PEER };
+    let home = Home { node: third, token: Token { number: 2, ..TOKEN }, closed: true };
+    tell(&mut lane, ms(5), "a", 1, &mut host);
+    lane.order(ms(6), Order::Home { shard: SHARD, home: Some(home) }, &mut host);
+    host.clear();
+    arrive(&mut lane, ms(7), "a", 1, &mut host);
+    assert_eq!(host, ["refuse, now 1@n1#2 at n3 to n2", "withdraw 1"]);
 }
 
 #[test]

@@ -120,6 +120,13 @@ impl<E, B> Outgoing<E, B> {
         self.route.filter(|_| !matches!(self.phase, Phase::Seek { .. })).map(|route| route.node)
     }
 
+    /// The home that it sends to, if that is elsewhere and later than `token`: what another sender may be told (D7).
+    #[must_use]
+    pub fn home_after(&self, token: Token) -> Option<(NodeKey, Token)> {
+        let later = |route: &Route| !route.over && route.token > token && route.node != self.me;
+        self.route.filter(later).map(|route| (route.node, route.token))
+    }
+
     /// An unsettled message. O(1), or O(log n) after something was taken out of the middle.
     #[must_use]
     pub fn message(&self, seq: u64) -> Option<&Entry<E, B>> {
