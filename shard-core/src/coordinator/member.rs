@@ -157,6 +157,7 @@ impl Member {
             commands: self.commands.iter().take(COMMANDS_PER_ACK).copied().collect(),
             report_seen: self.report_version,
             directory,
+            clock: 0,
             open: word.open,
             committed: word.committed,
             farewell: false,
@@ -194,6 +195,7 @@ pub(super) fn farewell_ack(term: Term, beat: &Heartbeat) -> Ack {
         report_seen: beat.report_version,
         directory: None,
         open: false,
+        clock: 0,
         committed: 0,
         farewell: true,
     }

@@ -302,8 +302,10 @@ impl<M> Driver<M> {
         loaded
     }
 
-    /// Does what is due; an early call changes nothing.
+    /// Does what is due; an early call changes nothing. Call it first when the thread wakes: it also looks at the wall clock,
+    /// by which a machine that was frozen knows that its time is over.
     pub fn expire(&mut self, now: Instant, host: &mut (impl Host<M> + ?Sized)) {
+        self.hear(now, Input::Wall(host.wall()), host);
         let mut outputs = mem::take(&mut self.outputs);
         self.node.expire(now, &mut outputs);
         self.obey(now, outputs, host);

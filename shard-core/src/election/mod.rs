@@ -81,6 +81,12 @@ pub enum ElectionInput {
     /// A region reported a token with this counter that this reign did not grant. If it is not below this node's own, the
     /// reign ends and a new term is sought at once, so that what it grants next is greater.
     LearnedCounter(u64),
+    /// That node's clock is slower than it may be: what was lent to it is held for twice as long. Its requests should not be
+    /// heard any more.
+    Distrust {
+        /// Whose.
+        node: NodeKey,
+    },
     /// A coordinator says that this version of the voters is in force (V5).
     Committed {
         /// The version.
@@ -327,6 +333,7 @@ impl Machine for Election {
                 }
             }
             ElectionInput::Committed { version } => self.learn_committed(version, out),
+            ElectionInput::Distrust { node } => self.on_seat(|seat, config| seat.distrust(now, node, config)),
             ElectionInput::StepDown => self.on_seat(|seat, config| seat.step_down(now, config, out)),
             ElectionInput::Publish(list) => self.on_seat(|seat, config| seat.publish(now, list, config, out)),
             ElectionInput::Resign { term } => self.on_seat(|seat, config| seat.resign(now, term, config, out)),

@@ -199,6 +199,13 @@ impl Seat {
         out.emit(ElectionOutput::Send { to: from.id, message });
     }
 
+    /// A clock is slower than it may be.
+    pub(super) fn distrust(&mut self, now: Instant, node: NodeKey, config: &ElectionConfig) {
+        if let Some(until) = self.voter.prolong(node, config) {
+            self.put_off(config.next_campaign(now, until));
+        }
+    }
+
     /// Another node gives up a term.
     pub(super) fn released(&mut self, now: Instant, term: Term, exit: Exit, config: &ElectionConfig) {
         if self.voter.release(term, exit != Exit::NeverReigned, config) {

@@ -111,6 +111,13 @@ impl Voter {
         Answer::Granted { until }
     }
 
+    /// Holds what is lent to `node` for another T_v: its clock is slower than T_v allows for. Until when.
+    pub fn prolong(&mut self, node: NodeKey, config: &ElectionConfig) -> Option<Instant> {
+        let hold = self.hold.as_mut().filter(|hold| hold.node == node)?;
+        hold.until = hold.until + config.lease();
+        Some(hold.until)
+    }
+
     /// Takes the reign back that `term`'s node gives up; says whether this voter was freed by it.
     ///
     /// Only the very term it is lent to frees a voter: a late release of a former candidacy says nothing about the present

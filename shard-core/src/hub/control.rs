@@ -24,6 +24,8 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
     loop {
         lock(&shared.control).swap(&mut batch);
         let now = clock::now();
+        // Before anything else: if the machine was frozen, nothing that came may be taken.
+        node.handle(now, Input::Wall(clock::wall_millis()), &mut outputs);
         let mut stop = false;
         for message in batch.drain(..) {
             match message {

@@ -75,6 +75,26 @@ pub enum Notice {
         /// Who is refused.
         younger: NodeKey,
     },
+    /// The clocks of this node and a coordinator differ by more than half of what the timing allows.
+    ClockStrays {
+        /// The other process.
+        of: NodeKey,
+        /// Its clock is the faster one.
+        faster: bool,
+    },
+    /// The clocks of this node and a coordinator differ by more than the timing allows: this node's session is over.
+    ClockBroken {
+        /// The other process.
+        of: NodeKey,
+        /// Its clock is the faster one.
+        faster: bool,
+    },
+    /// The wall clock went ahead of this node's clock: its machine was frozen, or the wall clock was set. Reign and session
+    /// are over.
+    ClockJumped {
+        /// By how many milliseconds.
+        millis: u64,
+    },
     /// A bound was hit and something was dropped or refused because of it.
     BoundHit {
         /// Which bound.
@@ -114,6 +134,23 @@ impl fmt::Display for Notice {
             Self::NodeIdClash { older, younger } => write!(
                 f,
                 "{older} and {younger} both live under one node id: the younger is refused, give it an id of its own"
+            ),
+            Self::ClockStrays { of, faster } => write!(
+                f,
+                "the clock of {of} is {} than this node's by more than half of what the timing allows: look after both \
+                 before they differ by more",
+                if *faster { "faster" } else { "slower" }
+            ),
+            Self::ClockBroken { of, faster } => write!(
+                f,
+                "the clock of {of} is {} than this node's by more than the timing allows: this node's session is over; mend \
+                 the clock, or allow for more",
+                if *faster { "faster" } else { "slower" }
+            ),
+            Self::ClockJumped { millis } => write!(
+                f,
+                "the wall clock went {millis} ms ahead of this node's clock: if its machine was frozen, others may have \
+                 taken over, so its reign and session are over"
             ),
             Self::BoundHit { what } => write!(f, "a bound was hit ({what}): something was dropped or refused"),
             Self::Garbled { what } => write!(f, "a frame broke its protocol ({what}): dropped"),

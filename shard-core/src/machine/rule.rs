@@ -143,6 +143,10 @@ rules! {
     NeighbourVersion = "older-version-heard",
     /// V5: a version is loaded only when the one before is known to be in force.
     VersionProved = "version-unproved",
+    /// S5: a clock that is provably wrong ends the session, and then the dealings with its process.
+    RateWatched = "rate-unwatched",
+    /// S5: a machine that was frozen gives up its reign and its session when it notices.
+    JumpGuard = "jump-unguarded",
     /// V7: whoever runs a version says so, also to those behind, and by that that the one before is in force.
     VersionTold = "version-untold",
 }

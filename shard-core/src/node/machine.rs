@@ -1,5 +1,6 @@
 //! The carrier.
 
+mod clocks;
 mod reigning;
 mod voters;
 
@@ -8,6 +9,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use super::clocks::Clocks;
 use super::planner::Planner;
 use super::{ConfigError, Input, NodeConfig, Output, Peer};
 use crate::allocation::AllocationStrategy;
@@ -37,6 +39,8 @@ pub struct Node {
     loopback: VecDeque<Control>,
     addresses: BTreeMap<NodeId, String>,
     directory: Directory,
+    /// What is known of clocks that cannot be trusted.
+    clocks: Clocks,
     /// Processes that were counted out of the cluster and may come back.
     absent: BTreeSet<NodeKey>,
     /// How many lanes each registered type has.
@@ -101,6 +105,7 @@ impl Node {
             loopback: VecDeque::new(),
             addresses,
             directory: Directory::default(),
+            clocks: Clocks::new(config.timing.rate_error_permille, config.rules),
             absent: BTreeSet::new(),
             lanes: BTreeMap::new(),
             halting: None,
@@ -132,6 +137,7 @@ impl Node {
         if self.left {
             return;
         }
+        self.clocks.now = now;
         self.look_at_the_reign(now, out);
         match input {
             Input::Heard { from, to, message } => self.heard(now, from, to, message, out),
@@ -139,7 +145,7 @@ impl Node {
                 self.learn_address(node.id, &address);
                 self.tell_allocator(now, coordinator::Input::Met { node }, out);
             }
-            Input::Wall(wall) => self.tell_election(now, ElectionInput::Start { wall }, out),
+            Input::Wall(wall) => self.wall(now, wall, out),
             Input::Dropped { key, token } => self.tell_session(now, session::Input::Dropped { key, token }, out),
             Input::Halted { kind, lane } => self.halted(now, kind, lane, out),
             Input::Lookup { key } => {
@@ -159,6 +165,7 @@ impl Node {
         if self.left {
             return;
         }
+        self.clocks.now = now;
         self.look_at_the_reign(now, out);
         let mut outputs = Vec::new();
         self.session.expire(now, &mut outputs);
@@ -244,6 +251,7 @@ impl Node {
             return;
         }
         match message {
+            Control::LeaseRequest { .. } if self.clocks.is_too_slow(from) => {}
             Control::LeaseRequest { .. }
             | Control::LeaseGranted { .. }
             | Control::LeaseRefused { .. }
@@ -274,7 +282,15 @@ impl Node {
                 self.tell_allocator(now, coordinator::Input::Heard { from, message }, out);
             }
             Control::Lookup { .. } => self.tell_allocator(now, coordinator::Input::Heard { from, message }, out),
-            Control::Ack(_) | Control::Dead { .. } | Control::KindRefused { .. } => {
+            Control::Ack(ref ack) => {
+                // Only what came from the clock that it speaks of; the session says so if it did not.
+                let named = (ack.term.node == from).then_some((ack.sequence, ack.clock));
+                if let Some((sequence, clock)) = named {
+                    self.compare_clocks(now, from, sequence, clock, out);
+                }
+                self.tell_session(now, session::Input::Heard { from, to, message }, out);
+            }
+            Control::Dead { .. } | Control::KindRefused { .. } => {
                 self.tell_session(now, session::Input::Heard { from, to, message }, out);
             }
             Control::Home { term, key, home } => {
@@ -489,10 +505,10 @@ impl Node {
         }
     }
 
-    fn send(&mut self, to: Peer, message: Control, out: &mut (impl Outbox<Output> + ?Sized)) {
+    fn send(&mut self, to: Peer, mut message: Control, out: &mut (impl Outbox<Output> + ?Sized)) {
         if to == Peer::Key(self.config.me) || to == Peer::Id(self.config.me.id) {
             self.loopback.push_back(message);
-        } else {
+        } else if self.may_send(to, &mut message) {
             out.emit(Output::Send { to, message });
         }
     }

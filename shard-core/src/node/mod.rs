@@ -21,6 +21,7 @@
 //!
 //! May import: region, coordinator, election, session, allocation, wire, and what lies below.
 
+mod clocks;
 mod config;
 mod machine;
 mod planner;
@@ -76,7 +77,8 @@ pub enum Input {
         /// Its advertised address.
         address: String,
     },
-    /// The answer to [`Output::NeedWall`]: milliseconds since 1970.
+    /// The wall clock: milliseconds since 1970. The answer to [`Output::NeedWall`]; and said at every wake besides, first of
+    /// all, it lets the node notice that its machine was frozen.
     Wall(u64),
     /// A lane dropped a shard.
     Dropped {

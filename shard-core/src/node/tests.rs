@@ -58,6 +58,7 @@ fn ack(session: u64, sequence: u64) -> Control {
         report_seen: 0,
         directory: None,
         open: true,
+        clock: 0,
         committed: 0,
         farewell: false,
     })

@@ -110,6 +110,8 @@ impl Machine for Session {
             }
             Input::Reigns { until } => self.reigns(now, until, out),
             Input::ReignOver { resigned } => self.reign_over(now, resigned, out),
+            Input::GiveUp if self.live => self.lapse(now, out),
+            Input::GiveUp => {}
             Input::CoordinatorIs { term } => self.coordinator_is(now, term, out),
         }
     }

@@ -105,6 +105,8 @@ pub enum Input {
         /// The end of the reign.
         until: Instant,
     },
+    /// This node's clock did not measure what the session is counted by: it ends now.
+    GiveUp,
     /// This node's reign is over.
     ReignOver {
         /// It resigned: the region is listed like any other and lives on. Otherwise it lapses now.

@@ -107,6 +107,7 @@ fn full_ack(session: u64, sequence: u64, first: u64, commands: &[Command]) -> Ac
         report_seen: 1,
         directory: None,
         open: true,
+        clock: 0,
         committed: 0,
         farewell: false,
     }

@@ -125,13 +125,15 @@ impl Cluster {
     }
 
     pub(super) fn reigning(&self, seat: usize) -> Option<Term> {
-        self.seats[seat].process.as_ref()?.node.election().reigning(self.local(seat))
+        let process = self.seats[seat].process.as_ref().filter(|_| !self.seats[seat].frozen);
+        process?.node.election().reigning(self.local(seat))
     }
 
     /// The grant under which a live owner sits at `seat`: its lane could start a handler, or something of the shard runs
     /// while its session lives.
     pub(super) fn live_owner(&self, seat: usize, shard: ShardId) -> Option<(Token, &'static str)> {
-        let process = self.seats[seat].process.as_ref()?;
+        // Who is frozen does nothing, whatever its clock shows.
+        let process = self.seats[seat].process.as_ref().filter(|_| !self.seats[seat].frozen)?;
         let now = self.local(seat);
         let berth = &process.lanes[self.lane_of(shard)];
         if let Some(token) = berth.lane.serves(now, shard) {

@@ -31,6 +31,12 @@ impl Clock {
         self.real.saturating_add(u64::try_from(real).unwrap_or(u64::MAX))
     }
 
+    /// Stands still until then.
+    pub(super) fn freeze(&mut self, real: u64, until: u64) {
+        self.local = self.at(real).as_nanos();
+        self.real = until;
+    }
+
     pub(super) fn run_at(&mut self, real: u64, rate: u64) {
         self.local = self.at(real).as_nanos();
         self.real = real;

@@ -38,6 +38,8 @@ pub(super) struct Seat {
     pub(super) lives: u32,
     pub(super) last_key: NodeKey,
     pub(super) paused_until: u64,
+    /// The process does nothing and its clock stands still.
+    pub(super) frozen: bool,
     /// The version of the voters that its processes start with.
     pub(super) version: u32,
     pub(super) process: Option<Process>,
@@ -82,6 +84,8 @@ pub struct Cluster {
     pub(super) lurking: Option<Duration>,
     /// Shards whose owner crashed.
     pub(super) bereaved: BTreeSet<ShardId>,
+    /// A clock has run beyond its bound, or stood still.
+    pub(super) clocks_are_broken: bool,
     /// Every fault that struck, with its moment: the script of the run.
     pub(super) struck: Vec<(u64, Fault)>,
     pub(super) connections: BTreeMap<u64, Connection>,
@@ -128,6 +132,7 @@ impl Cluster {
                 lives: 0,
                 last_key: NodeKey { id: id_of(seat), incarnation: Incarnation(0) },
                 paused_until: 0,
+                frozen: false,
                 version: 1,
                 process: None,
             })
@@ -161,6 +166,7 @@ impl Cluster {
             filters: Vec::new(),
             lurking: None,
             bereaved: BTreeSet::new(),
+            clocks_are_broken: false,
             struck: Vec::new(),
             voters: alloc::vec![(0..options.voters).collect()],
             connections: BTreeMap::new(),
@@ -282,6 +288,7 @@ impl Cluster {
             Event::Harm(harm) => self.harm(harm),
             Event::Strike(fault) => self.strike_later(fault),
             Event::Boot => self.boot(seat),
+            Event::Thaw => self.thaw(seat),
             Event::Load => self.load(seat),
             Event::Calm => self.begin_calm(),
             Event::Look => self.look(),

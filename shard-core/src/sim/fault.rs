@@ -3,6 +3,7 @@
 //! ```text
 //! at 1200ms crash 3 for 500ms               a process ends, forgets everything, and is back after that time
 //! at 2s pause coordinator for 300ms         it does nothing while its clock runs
+//! at 2s freeze 1 for 900ms                  it does nothing, and its clock stands still
 //! at 2s cut 1,2 -> 3 for 1s                 nothing from 1 and 2 reaches 3; `<->`: nor back; `*`: everyone
 //! at 2s slow 1 <-> * for 1s                 datagrams are late, up to more than W
 //! at 2s break 1 -> 2                        the connection that 1 dialled breaks
@@ -55,6 +56,13 @@ pub enum Fault {
     },
     /// A process does nothing while its clock runs.
     Pause {
+        /// Which.
+        who: Who,
+        /// How long.
+        span: Duration,
+    },
+    /// A process does nothing, and its clock stands still meanwhile.
+    Freeze {
         /// Which.
         who: Who,
         /// How long.
@@ -135,7 +143,10 @@ impl Fault {
     /// How long it lasts, for those that last; a script that still fails with less is simpler.
     pub(super) fn span_mut(&mut self) -> Option<&mut Duration> {
         match self {
-            Self::Crash { down: span, .. } | Self::Pause { span, .. } | Self::Leave { away: span, .. } => Some(span),
+            Self::Crash { down: span, .. }
+            | Self::Pause { span, .. }
+            | Self::Freeze { span, .. }
+            | Self::Leave { away: span, .. } => Some(span),
             Self::Cut(paths) | Self::Slow(paths) | Self::Drop { paths, .. } | Self::Hold { paths, .. } => {
                 Some(&mut paths.span)
             }
@@ -157,6 +168,7 @@ impl Fault {
             | Self::Enlist { who }
             | Self::Retire { who }
             | Self::Pause { who, .. }
+            | Self::Freeze { who, .. }
             | Self::Leave { who, .. }
             | Self::Clock { who, .. } => fits(who),
             Self::Break { from, to } => fits(from) && fits(to),
@@ -177,6 +189,7 @@ impl Fault {
             "enlist" => Self::Enlist { who: who(words.next())? },
             "retire" => Self::Retire { who: who(words.next())? },
             "pause" => Self::Pause { who: who(words.next())?, span: span(&mut words, "for")? },
+            "freeze" => Self::Freeze { who: who(words.next())?, span: span(&mut words, "for")? },
             "cut" => Self::Cut(paths(&mut words)?),
             "slow" => Self::Slow(paths(&mut words)?),
             "break" => {
@@ -213,6 +226,7 @@ impl fmt::Display for Fault {
             Self::Enlist { who } => write!(f, "enlist {who}"),
             Self::Retire { who } => write!(f, "retire {who}"),
             Self::Pause { who, span } => write!(f, "pause {who} for {}", Span(*span)),
+            Self::Freeze { who, span } => write!(f, "freeze {who} for {}", Span(*span)),
             Self::Cut(paths) => write!(f, "cut {paths}"),
             Self::Slow(paths) => write!(f, "slow {paths}"),
             Self::Break { from, to } => write!(f, "break {from} -> {to}"),
@@ -372,7 +386,7 @@ mod tests {
             assert_eq!(parsed.to_string(), fault.expect("a fault"));
             verbs += 1;
         }
-        assert_eq!(verbs, 13);
+        assert_eq!(verbs, 14);
         for wrong in
             ["", "crash 3", "crash 0 for 1s", "cut 1 3 for 1s", "hold mail 1 -> 2 for 1s until 2s", "start 1 2"]
         {

@@ -211,6 +211,7 @@ impl Cluster {
                 cluster.boot(seat);
             }),
             Fault::Pause { who, span } => self.each(*who, |cluster, seat| cluster.pause(seat, nanos(*span))),
+            Fault::Freeze { who, span } => self.each(*who, |cluster, seat| cluster.freeze(seat, nanos(*span))),
             Fault::Cut(paths) => self.block(paths, false),
             Fault::Slow(paths) => self.block(paths, true),
             Fault::Break { from, to } => {
@@ -235,6 +236,8 @@ impl Cluster {
                 cluster.blame(&[seat], Cause::Clock);
                 cluster.note(seat, || alloc::format!("clock runs at {rate} ppm"));
                 cluster.seats[seat].clock.run_at(now, *rate);
+                let rho = u64::from(cluster.options.timing.rate_error_permille) * 1_000;
+                cluster.clocks_are_broken |= rate.abs_diff(1_000_000) > rho;
             }),
             Fault::Drop { sort, paths } => self.filter(sort, paths, None),
             Fault::Hold { sort, paths, until } => self.filter(sort, paths, Some(nanos(*until))),
@@ -304,6 +307,19 @@ impl Cluster {
             }
             self.note(seat, || alloc::format!("pauses for {} ms", span / 1_000_000));
             self.seats[seat].paused_until = self.now + span;
+        }
+    }
+
+    fn freeze(&mut self, seat: usize, span: u64) {
+        if self.seats[seat].process.is_some() && self.seats[seat].paused_until <= self.now {
+            let (now, until) = (self.now, self.now + span);
+            self.blame(&[seat], Cause::Pause);
+            self.note(seat, || alloc::format!("is frozen for {} ms", span / 1_000_000));
+            self.seats[seat].clock.freeze(now, until);
+            (self.seats[seat].paused_until, self.seats[seat].frozen) = (until, true);
+            self.clocks_are_broken = true;
+            self.push_here(until, seat, Event::Thaw);
+            self.touch_all(seat);
         }
     }
 

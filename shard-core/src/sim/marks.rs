@@ -69,6 +69,8 @@ marks! {
     VotersInForce = "voters-in-force",
     /// It did, under a coordinator that is not one of them.
     OutgoingReigns = "outgoing-reigns",
+    /// A clock that was broken was found out.
+    ClockAlarm = "clock-alarm",
     /// A region told a would-be coordinator of a greater term.
     Nacked = "nacked",
     /// A session was declared dead.

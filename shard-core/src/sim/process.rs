@@ -163,14 +163,17 @@ impl Cluster {
         self.checker.forget(seat);
         self.drop_connections_of(seat, process.life);
         self.seats[seat].paused_until = 0;
+        self.seats[seat].frozen = false;
     }
 
     // ---- control ----------------------------------------------------------------------------------------------------
 
     pub(super) fn node_call(&mut self, seat: usize, call: impl FnOnce(&mut Node, Instant, &mut Vec<Output>)) {
         let now = self.local(seat);
+        let wall = self.wall(seat);
         let Some(process) = &mut self.seats[seat].process else { return };
         let mut outputs = Vec::new();
+        process.node.handle(now, Input::Wall(wall), &mut outputs);
         call(&mut process.node, now, &mut outputs);
         process.node.expire(now, &mut outputs);
         for output in outputs {
@@ -183,9 +186,8 @@ impl Cluster {
         match output {
             Output::Send { to, message } => self.send_control(seat, to, message),
             Output::NeedWall => {
-                let wall = 1_000_000 + self.now / 1_000_000 + self.seats[seat].wall_skew;
                 let at = self.now + 100_000;
-                self.push_here(at, seat, Event::Answer(Input::Wall(wall)));
+                self.push_here(at, seat, Event::Answer(Input::Wall(self.wall(seat))));
             }
             Output::Order { order, .. } => {
                 let shard = match order {
@@ -195,7 +197,12 @@ impl Cluster {
                 self.order_lane(seat, self.lane_of(shard), order);
             }
             Output::All(order @ Order::Live { .. }) => self.live(seat, order),
-            Output::All(order) => self.order_all(seat, order),
+            Output::All(order) => {
+                if order == Order::Halt {
+                    self.dead(seat);
+                }
+                self.order_all(seat, order);
+            }
             // A small cluster is a full mesh; in a large one links are made when something is to be said.
             Output::Reach { node, .. } if self.seats.len() <= MESH => self.reach(seat, node),
             Output::Reach { .. } => {}
@@ -248,6 +255,26 @@ impl Cluster {
         }
     }
 
+    /// The same flag, when the session is over.
+    fn dead(&mut self, seat: usize) {
+        self.touch_all(seat);
+        for lane in 0..self.options.lanes as usize {
+            self.lane_call(seat, lane, |lane, now, host| lane.order(now, Order::Live { until: Instant::ZERO }, host));
+        }
+    }
+
+    /// What the wall clock of a seat shows, in milliseconds.
+    fn wall(&self, seat: usize) -> u64 {
+        1_000_000 + self.now / 1_000_000 + self.seats[seat].wall_skew
+    }
+
+    /// A frozen process goes on: its host reads both clocks before it does anything else.
+    pub(super) fn thaw(&mut self, seat: usize) {
+        self.node_call(seat, |_, _, _| {});
+        self.seats[seat].frozen = false;
+        self.touch_all(seat);
+    }
+
     fn order_lane(&mut self, seat: usize, lane: usize, order: Order) {
         let delay = self.dice.net.below(nanos(self.faults.inbox) + 1);
         let now = self.now;
@@ -284,6 +311,12 @@ impl Cluster {
             Notice::CandidacyGivenUp { .. } => self.mark(Mark::CandidacyGivenUp),
             Notice::ResignationFailed { .. } => self.mark(Mark::ResignationFailed),
             Notice::DrainForced { .. } => self.mark(Mark::DrainForced),
+            Notice::ClockBroken { .. } | Notice::ClockJumped { .. } if self.clocks_are_broken => {
+                self.mark(Mark::ClockAlarm);
+            }
+            Notice::ClockBroken { .. } | Notice::ClockJumped { .. } => {
+                self.violated("false-alarm", alloc::format!("every clock is within its bound: {notice}"));
+            }
             Notice::ConflictingClaim { from, key } => {
                 self.violated("table-conflict", alloc::format!("{from} claims {}, which has another owner", key.shard));
             }

@@ -229,6 +229,8 @@ pub struct Ack {
     pub report_seen: u64,
     /// The directory, if the region's version is older.
     pub directory: Option<Directory>,
+    /// What the coordinator's clock showed when this left, in microseconds; stamped by whoever sends it.
+    pub clock: u64,
     /// The reign knows of every shard that lives, and places those that do not.
     pub open: bool,
     /// The newest version of the voters that is known to be in force (V5).

@@ -101,6 +101,7 @@ fn controls() -> Vec<(Control, &'static str)> {
             gone: vec![NODE],
         }),
         open: true,
+        clock: 9,
         committed: 2,
         farewell: false,
     };
