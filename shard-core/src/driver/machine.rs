@@ -33,7 +33,8 @@ pub struct Post<'a, M> {
 
 /// One node on one thread: its control machines and the lanes of every registered type.
 ///
-/// Every call takes the present time, which never goes back. After a batch of calls, call [`flush`](Self::flush); whenever
+/// Every call takes the present time, which never goes back: read it after what the call hands over has come, not before, or
+/// clocks that are right may seem to be wrong. At every wake, [`look`](Self::look) comes first. After a batch of calls, call [`flush`](Self::flush); whenever
 /// [`deadline`](Self::deadline) has come (it may be now), call [`expire`](Self::expire): heartbeats leave from there.
 #[derive(Debug)]
 pub struct Driver<M> {
@@ -302,10 +303,15 @@ impl<M> Driver<M> {
         loaded
     }
 
-    /// Does what is due; an early call changes nothing. Call it first when the thread wakes: it also looks at the wall clock,
-    /// by which a machine that was frozen knows that its time is over.
+    /// What the wall clock shows, in milliseconds, read in the same moment as `now`. Said at every wake, before anything else,
+    /// it lets the node notice that its machine was frozen, and give up what others may have taken over; see
+    /// [`Input::Look`](crate::node::Input::Look). Optional, and pointless for a node that is alone.
+    pub fn look(&mut self, now: Instant, wall: u64, host: &mut (impl Host<M> + ?Sized)) {
+        self.hear(now, Input::Look { wall }, host);
+    }
+
+    /// Does what is due; an early call changes nothing.
     pub fn expire(&mut self, now: Instant, host: &mut (impl Host<M> + ?Sized)) {
-        self.hear(now, Input::Wall(host.wall()), host);
         let mut outputs = mem::take(&mut self.outputs);
         self.node.expire(now, &mut outputs);
         self.obey(now, outputs, host);

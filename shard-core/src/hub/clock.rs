@@ -25,11 +25,18 @@ pub fn now() -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000 + nanos)
 }
 
-/// Wall time in milliseconds: input to the term counter only.
+/// Wall time in milliseconds: input to the term counter and the jump guard.
 #[must_use]
 pub(super) fn wall_millis() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |span| u64::try_from(span.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// The time, and the wall clock in milliseconds if it could be read in the same moment: not if the thread was put aside in
+/// between, or it would look like a jump.
+pub(super) fn both() -> (Instant, Option<u64>) {
+    let (before, wall, after) = (now(), wall_millis(), now());
+    (after, (after.since(before) < Duration::from_millis(5)).then_some(wall))
 }
 
 const STRIPES: u64 = 16;

@@ -23,9 +23,11 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
     let mut registered = 0;
     loop {
         lock(&shared.control).swap(&mut batch);
-        let now = clock::now();
+        let (now, wall) = clock::both();
         // Before anything else: if the machine was frozen, nothing that came may be taken.
-        node.handle(now, Input::Wall(clock::wall_millis()), &mut outputs);
+        if let Some(wall) = wall {
+            node.handle(now, Input::Look { wall }, &mut outputs);
+        }
         let mut stop = false;
         for message in batch.drain(..) {
             match message {

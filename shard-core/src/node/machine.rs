@@ -145,7 +145,8 @@ impl Node {
                 self.learn_address(node.id, &address);
                 self.tell_allocator(now, coordinator::Input::Met { node }, out);
             }
-            Input::Wall(wall) => self.wall(now, wall, out),
+            Input::Wall(wall) => self.tell_election(now, ElectionInput::Start { wall }, out),
+            Input::Look { wall } => self.look_at_the_clocks(now, wall, out),
             Input::Dropped { key, token } => self.tell_session(now, session::Input::Dropped { key, token }, out),
             Input::Halted { kind, lane } => self.halted(now, kind, lane, out),
             Input::Lookup { key } => {

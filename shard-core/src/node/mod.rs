@@ -77,9 +77,14 @@ pub enum Input {
         /// Its advertised address.
         address: String,
     },
-    /// The wall clock: milliseconds since 1970. The answer to [`Output::NeedWall`]; and said at every wake besides, first of
-    /// all, it lets the node notice that its machine was frozen.
+    /// The answer to [`Output::NeedWall`]: milliseconds since 1970.
     Wall(u64),
+    /// The wall clock, in milliseconds, read in the same moment as `now`. Said at every wake, before anything else, it lets
+    /// the node notice that its machine was frozen; a stale one looks like that. Optional.
+    Look {
+        /// What it shows.
+        wall: u64,
+    },
     /// A lane dropped a shard.
     Dropped {
         /// The shard.

@@ -288,7 +288,7 @@ impl Cluster {
             Event::Harm(harm) => self.harm(harm),
             Event::Strike(fault) => self.strike_later(fault),
             Event::Boot => self.boot(seat),
-            Event::Thaw => self.thaw(seat),
+            Event::Wake => self.wake(seat),
             Event::Load => self.load(seat),
             Event::Calm => self.begin_calm(),
             Event::Look => self.look(),

@@ -43,8 +43,8 @@ pub(super) enum Event {
     Strike(Fault),
     /// A process starts.
     Boot,
-    /// A frozen process goes on.
-    Thaw,
+    /// A process looks at its clocks.
+    Wake,
     /// An operator tells a process to load the next set of voters.
     Load,
     /// The end of the storm.

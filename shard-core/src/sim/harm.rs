@@ -318,7 +318,7 @@ impl Cluster {
             self.seats[seat].clock.freeze(now, until);
             (self.seats[seat].paused_until, self.seats[seat].frozen) = (until, true);
             self.clocks_are_broken = true;
-            self.push_here(until, seat, Event::Thaw);
+            self.push_here(until, seat, Event::Wake);
             self.touch_all(seat);
         }
     }

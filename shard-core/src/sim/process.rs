@@ -173,7 +173,7 @@ impl Cluster {
         let wall = self.wall(seat);
         let Some(process) = &mut self.seats[seat].process else { return };
         let mut outputs = Vec::new();
-        process.node.handle(now, Input::Wall(wall), &mut outputs);
+        process.node.handle(now, Input::Look { wall }, &mut outputs);
         call(&mut process.node, now, &mut outputs);
         process.node.expire(now, &mut outputs);
         for output in outputs {
@@ -268,8 +268,8 @@ impl Cluster {
         1_000_000 + self.now / 1_000_000 + self.seats[seat].wall_skew
     }
 
-    /// A frozen process goes on: its host reads both clocks before it does anything else.
-    pub(super) fn thaw(&mut self, seat: usize) {
+    /// A process wakes, from being frozen perhaps: its host reads both clocks before it does anything else.
+    pub(super) fn wake(&mut self, seat: usize) {
         self.node_call(seat, |_, _, _| {});
         self.seats[seat].frozen = false;
         self.touch_all(seat);

@@ -114,6 +114,14 @@ impl<E: Entity, O: Outside<E::Message>> Engine<E, O> {
         if self.cast.has_unheard() { Some(now) } else { self.driver.deadline() }
     }
 
+    /// What the wall clock shows, in milliseconds, said at every wake before anything else: the node notices by it that its
+    /// machine was frozen. Optional, and pointless for a node that is alone.
+    pub fn look(&mut self, wall: u64) {
+        let now = self.cast.now();
+        self.driver.look(now, wall, &mut self.cast);
+        self.settle(now);
+    }
+
     /// A control frame came from `from`, for the life `to` of this node.
     pub fn receive(&mut self, from: NodeKey, to: NodeKey, message: Control) {
         let now = self.cast.now();

@@ -11,8 +11,8 @@ use crate::time::Instant;
 use crate::wire::Control;
 
 impl Node {
-    /// The wall clock was read: the answer to a campaign's question, and a look for jumps.
-    pub(super) fn wall(&mut self, now: Instant, wall: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
+    /// Both clocks were read.
+    pub(super) fn look_at_the_clocks(&mut self, now: Instant, wall: u64, out: &mut (impl Outbox<Output> + ?Sized)) {
         if let Some(ahead) = self.clocks.jumped(now, wall) {
             let millis = u64::try_from(ahead.as_millis()).unwrap_or(u64::MAX);
             out.emit(Output::Notice(Notice::ClockJumped { millis }));
@@ -20,7 +20,6 @@ impl Node {
             self.tell_session(now, session::Input::GiveUp, out);
             self.tell_election(now, ElectionInput::StepDown, out);
         }
-        self.tell_election(now, ElectionInput::Start { wall }, out);
     }
 
     /// An ack came, which left when the coordinator's clock showed that.

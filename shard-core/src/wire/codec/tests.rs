@@ -128,7 +128,7 @@ fn controls() -> Vec<(Control, &'static str)> {
             "0903090a0102030200c4e6888901050607080\
              1c4e688890105050004\
              0105\
-             01090a03683a3701090a010200",
+             01090a03683a3701090a09010200",
         ),
         (Control::Dead { term: TERM, session: 2 }, "0a03090a02"),
         (Control::KindRefused { term: TERM, kind: Kind(1), cluster: 64, node_shards: 32 }, "0b03090a014020"),
