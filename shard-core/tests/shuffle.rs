@@ -283,6 +283,15 @@ fn work_counts_seat_seconds() {
     assert_eq!(Work::of(1, Duration::from_nanos(15)), Work(2), "to the nearest");
 }
 
+/// Nothing is better than nothing: with every hand squished for certain, the smallest is as good, and no certainty is more
+/// than one.
+#[test]
+fn rounding_decides_nothing() {
+    let advice = Advice::new(64, 100_000).expect("64 queues can be dealt from");
+    assert_eq!(advice.hand.hand(), 1);
+    assert!(Advice::hands(64).all(|hand| hand.squished(100_000) <= 1.0 && hand.squished(100_000) > 0.999_999));
+}
+
 #[test]
 fn advice_depends_on_how_many_elephants_there_are() {
     // website #19319: half of the queues is best against one elephant only, and nearly worst against sixteen.

@@ -7,6 +7,7 @@
 #[path = "shuffle/poison.rs"]
 mod poison;
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -14,6 +15,11 @@ use serde_json::{Value, json};
 use shard_core::shuffle::{
     Advice, Dealer, DealerError, FlowKey, Hand, Isolation, SeatWarning, combinations, kubernetes_flow_hash, tenants_max,
 };
+
+/// More of them take the calculator more than seconds.
+const ELEPHANTS_MAX: i64 = 1_000_000;
+/// So many tenants without a queue are named.
+const NAMED: usize = 10;
 
 /// Calculates, advises and deals hands of queues (or nodes).
 #[derive(Parser, Debug)]
@@ -30,7 +36,7 @@ enum Task {
     /// The probability that a mouse has no queue left, for common hands and numbers of elephants.
     Table {
         /// These elephants; several with commas.
-        #[arg(long, value_delimiter = ',', default_values_t = [1, 4, 16])]
+        #[arg(long, value_delimiter = ',', default_values_t = [1, 4, 16], value_parser = clap::value_parser!(u32).range(..=ELEPHANTS_MAX))]
         elephants: Vec<u32>,
     },
     /// Which hand to deal.
@@ -42,13 +48,13 @@ enum Task {
         #[arg(long, default_value_t = 1_000)]
         tenants: u32,
         /// How many of them may misbehave at the same time.
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(..=ELEPHANTS_MAX))]
         elephants: u32,
         /// The most seats that one request takes.
-        #[arg(long, default_value_t = 1)]
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
         width: u32,
         /// How many seats there are in all; with it, hands that could take half of them are warned about.
-        #[arg(long)]
+        #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
         seats: Option<u32>,
     },
     /// The hand of one tenant.
@@ -61,7 +67,7 @@ enum Task {
         #[command(flatten)]
         whose: Whose,
         /// How many other tenants to deal for.
-        #[arg(long, default_value_t = 10_000)]
+        #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
         tenants: u32,
     },
     /// The same in whole simulated clusters: one tenant's entity crashes every process that runs it.
@@ -120,10 +126,13 @@ fn main() -> ExitCode {
     };
     match told {
         Ok((text, object)) => {
-            if args.json {
-                println!("{object}");
-            } else {
-                print!("{text}");
+            let text = if args.json { format!("{object}\n") } else { text };
+            // Whoever reads only the first lines closes the pipe: that is no fault.
+            if let Err(error) = std::io::stdout().lock().write_all(text.as_bytes())
+                && error.kind() != ErrorKind::BrokenPipe
+            {
+                eprintln!("{error}");
+                return ExitCode::FAILURE;
             }
             if right { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
@@ -157,7 +166,7 @@ const HANDS: &[(u32, u32)] = &[
 
 fn table(elephants: &[u32]) -> Told {
     let mut text = format!("{:>5} {:>7}", "hand", "queues");
-    elephants.iter().for_each(|elephants| text += &format!(" {:>22}", format!("{elephants} elephants")));
+    elephants.iter().for_each(|elephants| text += &format!(" {:>22}", many(u64::from(*elephants), "elephant")));
     text += "\n";
     let mut rows = Vec::new();
     for isolation in HANDS.iter().filter_map(|(hand, queues)| Isolation::new(*queues, *hand).ok()) {
@@ -175,12 +184,12 @@ fn advise(queues: u32, tenants: u32, elephants: u32, seats: Option<(u32, u32)>) 
     let Some(advice) = Advice::new(queues, elephants) else {
         return Err(format!("no hand can be dealt from {queues} queues: take 1 to 67108864"));
     };
-    let many = elephants.saturating_mul(4);
+    let four_times = elephants.saturating_mul(4);
     let mut text = format!("{:>5} {:>12} ", "hand", "1 elephant");
-    text += &format!("{:>12} {:>12} {:>20}\n", format!("{elephants}"), format!("{many}"), "tenants squished");
+    text += &format!("{:>12} {:>12} {:>20}\n", format!("{elephants}"), format!("{four_times}"), "tenants squished");
     let mut rows = Vec::new();
     for hand in Advice::hands(queues) {
-        let [one, few, more] = [1, elephants, many].map(|elephants| hand.squished(elephants));
+        let [one, few, more] = [1, elephants, four_times].map(|elephants| hand.squished(elephants));
         let mark = if hand == advice.hand { " <- best" } else { "" };
         let expected = few * f64::from(tenants);
         text += &format!("{:>5} {one:>12.3e} {few:>12.3e} {more:>12.3e} {expected:>20.3}{mark}\n", hand.hand());
@@ -234,18 +243,29 @@ fn blast(whose: &Whose, tenants: u32) -> Result<Told, String> {
         let share = f64::from(*seen) / f64::from(others.max(1));
         text += &format!("{lost:>12} {seen:>10} {share:>12.6} {expected:>12.6}\n");
     }
-    for tenant in &squished {
+    for tenant in squished.iter().take(NAMED) {
         text += &format!("{tenant} has no queue left\n");
     }
-    let hands =
-        combinations(whose.queues, whose.hand).map_or_else(|| "2^128 or more".into(), |hands| hands.to_string());
-    text += &format!("{hands} hands; ");
-    text += &format!("{} tenants at most could share one queue or none\n", tenants_max(whose.queues, whose.hand, 1));
+    if squished.len() > NAMED {
+        text += &format!("and {} more; --json names them all\n", squished.len() - NAMED);
+    }
+    let hands = combinations(whose.queues, whose.hand);
+    let hands = hands.map_or_else(|| "2^128 hands or more".into(), |hands| many(hands, "hand"));
+    text += &match tenants_max(whose.queues, whose.hand, 1) {
+        u128::MAX => format!("{hands}; no bound on tenants that share one queue or none\n"),
+        tenants => format!("{hands}; {} at most could share one queue or none\n", many(tenants, "tenant")),
+    };
     let object = json!({
         "tenant": whose.tenant, "cards": &*poisoned, "others": others, "shared": shared, "calculated": &*law,
         "unaffected": shared[0], "squished": squished,
     });
     Ok((text, object))
+}
+
+/// So many of something.
+fn many(number: impl Into<u128>, what: &str) -> String {
+    let number = number.into();
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn overlap(a: &Hand, b: &Hand) -> usize {

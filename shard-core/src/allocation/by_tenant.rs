@@ -21,8 +21,8 @@ use crate::time::Duration;
 /// Hands are dealt by [`Roster::deal`] from the candidates: spread over zones, weighted by capacity, and changed by one
 /// node at most when a node comes or goes. A node that vanishes keeps its place in every hand for a while (a minute unless
 /// said otherwise), so that a crash does not pass a tenant's poison on to fresh nodes, and so does one that is deaf, as
-/// whoever has just crashed seems to be; one that stops taking shards otherwise gives its place up at once. A node is known by its [`NodeId`](crate::id::NodeId), so one that restarts under its own id finds
-/// its place. What vanished is remembered by the coordinator that saw it: under a new one, hands are dealt from who is there.
+/// whoever has just crashed seems to be; one that stops taking shards otherwise gives its place up at once. A node is known
+/// by its [`NodeId`](crate::id::NodeId), so one that restarts under its own id finds its place. What vanished is remembered by the coordinator that saw it: under a new one, hands are dealt from who is there.
 /// Zones are known by the view's numbers for them; should these change, so may the zones that have one node more.
 ///
 /// ```

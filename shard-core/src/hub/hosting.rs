@@ -100,7 +100,7 @@ where
     ///
     /// A guarded type has one lane, so that its numbers are the node's, and its handlers run as tasks of their own: one that
     /// waits, or holds its thread, or never ends, keeps its own seat and nobody else's. That costs a few allocations per
-    /// message. So that no tenant can take all seats, say [`FairConfig::seats_per_queue`](crate::shuffle::FairConfig) as well.
+    /// message. So that no tenant can take all seats, say [`FairConfig::seats_per_flow`](crate::shuffle::FairConfig) as well.
     pub fn guard(mut self, guard: Guard) -> Self {
         self.options.guard = Some(guard);
         self

@@ -39,7 +39,8 @@ impl Advice {
 
     fn best(queues: u32, elephants: u32) -> Option<Isolation> {
         let hands = Self::hands(queues).map(|hand| (hand, hand.squished(elephants)));
-        let best = hands.reduce(|best, hand| if hand.1 < best.1 { hand } else { best });
+        // What differs by rounding only is equal.
+        let best = hands.reduce(|best, hand| if hand.1 < best.1 * (1.0 - 1e-9) { hand } else { best });
         best.map(|(hand, _)| hand)
     }
 

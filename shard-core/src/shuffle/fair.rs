@@ -21,7 +21,7 @@ mod config;
 #[cfg(test)]
 mod tests;
 
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, VecDeque, btree_map};
 use alloc::vec::Vec;
 
 pub use config::{FairConfig, FairConfigError};
@@ -122,7 +122,7 @@ pub struct QueueView {
 }
 
 /// The set: see the module's page. Everything is bounded by the configuration, but for the requests that run, which the
-/// seats bound.
+/// seats bound, and those that come [again](FairRequest::again), which whoever sends them must bound.
 #[derive(Clone, Debug)]
 pub struct FairQueues {
     config: FairConfig,
@@ -136,6 +136,8 @@ pub struct FairQueues {
     lingering: BTreeMap<(Instant, u64), Lingering>,
     lingered: u64,
     seats_in_use: u32,
+    /// Seats taken by each flow that has any.
+    flows: BTreeMap<u64, u32>,
     /// Seats that requests wait for.
     seats_waiting: u64,
     /// The queue that was last served.
@@ -189,6 +191,7 @@ struct Executing {
 #[derive(Clone, Copy, Debug)]
 struct Lingering {
     queue: Option<u32>,
+    flow: u64,
     seats: u32,
 }
 
@@ -206,6 +209,7 @@ impl FairQueues {
             lingering: BTreeMap::new(),
             lingered: 0,
             seats_in_use: 0,
+            flows: BTreeMap::new(),
             seats_waiting: 0,
             last: 0,
             virtual_time: 0,
@@ -289,16 +293,10 @@ impl FairQueues {
             return;
         };
         let hand = dealer.deal(request.flow);
-        let (queues, most) = (&self.queues, self.config.queue_seats_max);
+        let queues = &self.queues;
         let view = |card: u32| {
             let queue = &queues[card as usize];
-            let waiting = Waiting { requests: queue.requests.len() as u32, work: queue.work };
-            // One that has all the seats it may have comes after all that have not: nobody knows when it goes on.
-            let (requests, work) = if queue.seats >= most { (u32::MAX / 2, u64::MAX / 2) } else { (0, 0) };
-            Waiting {
-                requests: waiting.requests.saturating_add(requests),
-                work: Work(waiting.work.0.saturating_add(work)),
-            }
+            Waiting { requests: queue.requests.len() as u32, work: queue.work }
         };
         let chosen = self.chooser.choose(&hand, view).expect("a hand has a card");
         let queue = &mut self.queues[chosen as usize];
@@ -327,23 +325,28 @@ impl FairQueues {
         }
     }
 
-    /// Whether its queue may have seats for it, under the bound of one queue; alike for one wider than that.
-    fn fits_queue(&self, queue: &Queue, request: &FairRequest) -> bool {
-        let most = self.config.queue_seats_max;
-        queue.seats == 0 || queue.seats.saturating_add(request.width()) <= most
+    /// Whether its flow may have seats for it, under the bound of one flow; alike for one wider than that.
+    fn fits_flow(&self, request: &FairRequest) -> bool {
+        let most = self.config.flow_seats_max;
+        let held = if most == u32::MAX { 0 } else { self.flows.get(&request.flow).copied().unwrap_or(0) };
+        held == 0 || held.saturating_add(request.width()) <= most
     }
 
-    /// Lets through whatever fits, in turn. A head that does not fit is waited for: passing by it would starve it. (One
-    /// that only its own queue's bound holds back is no head in this sense: its queue waits, the others go on.)
+    /// The head of a queue: the first of its requests that its own flow's bound does not hold back. Those that it does are
+    /// passed by, for what waits behind them is not theirs.
+    fn head(&self, queue: &Queue) -> Option<(usize, Queued)> {
+        queue.requests.iter().copied().enumerate().find(|(_, queued)| self.fits_flow(&queued.request))
+    }
+
+    /// Lets through whatever fits, in turn. A head for which there are no seats is waited for: passing by it would starve it.
     fn dispatch(&mut self, out: &mut (impl Outbox<FairOutput> + ?Sized)) {
-        while let Some(at) = self.next_queue() {
-            let Some(head) = self.queues[at].requests.front().copied() else { return };
+        while let Some((at, place, head)) = self.next_head() {
             if !self.fits(&head.request) {
                 return;
             }
             self.last = at;
             let queue = &mut self.queues[at];
-            queue.requests.pop_front();
+            queue.requests.remove(place);
             queue.work.0 = if queue.requests.is_empty() { 0 } else { queue.work.0.saturating_sub(head.work.0) };
             queue.next_dispatch += scaled(head.work);
             self.seats_waiting -= u64::from(head.request.width());
@@ -352,45 +355,49 @@ impl FairQueues {
         }
     }
 
-    /// The queue whose head would be done first; of equals, the first after the one last served.
-    fn next_queue(&mut self) -> Option<usize> {
+    /// The queue whose head would be done first, of equals the first after the one last served; and that head and its place.
+    fn next_head(&mut self) -> Option<(usize, usize, Queued)> {
         let queues = self.queues.len();
         let mut best = None;
         for at in (1..=queues).map(|step| (self.last + step) % queues) {
-            let Some(head) = self.queues[at].requests.front().copied() else { continue };
-            if !self.fits_queue(&self.queues[at], &head.request) {
-                continue;
-            }
+            let Some((place, head)) = self.head(&self.queues[at]) else { continue };
             let queue = &mut self.queues[at];
             // No credit for the time before its head came (kubernetes #95979).
             queue.next_dispatch = queue.next_dispatch.max(head.arrived);
             let done = queue.next_dispatch + scaled(head.work);
             if best.is_none_or(|(_, least)| done < least) {
-                best = Some((at, done));
+                best = Some(((at, place, head), done));
             }
         }
-        best.map(|(at, _)| at)
+        best.map(|(head, _)| head)
     }
 
     fn execute(&mut self, queue: Option<u32>, request: FairRequest, out: &mut (impl Outbox<FairOutput> + ?Sized)) {
         let (guess, began) = (self.config.guess, self.clock);
         self.executing.insert(request.id, Executing { queue, request, guess, began });
-        self.take_seats(queue, request.width());
+        self.take_seats(queue, request.flow, request.width());
         if let Some(queue) = queue.and_then(|at| self.queues.get_mut(at as usize)) {
             queue.executing += 1;
         }
         out.emit(FairOutput::Execute(Permit { id: request.id }));
     }
 
-    fn take_seats(&mut self, queue: Option<u32>, seats: u32) {
+    fn take_seats(&mut self, queue: Option<u32>, flow: u64, seats: u32) {
         self.seats_in_use += seats;
+        *self.flows.entry(flow).or_insert(0) += seats;
         if let Some(queue) = queue.and_then(|at| self.queues.get_mut(at as usize)) {
             queue.seats += seats;
         }
     }
 
-    fn free_seats(&mut self, queue: Option<u32>, seats: u32) {
+    fn free_seats(&mut self, queue: Option<u32>, flow: u64, seats: u32) {
         self.seats_in_use -= seats;
+        if let btree_map::Entry::Occupied(mut held) = self.flows.entry(flow) {
+            *held.get_mut() -= seats;
+            if *held.get() == 0 {
+                held.remove();
+            }
+        }
         if let Some(queue) = queue.and_then(|at| self.queues.get_mut(at as usize)) {
             queue.seats -= seats;
         }
@@ -399,7 +406,7 @@ impl FairQueues {
     fn finish(&mut self, now: Instant, permit: Permit) {
         // A permit of another set names nothing here.
         let Some(Executing { queue, request, guess, began }) = self.executing.remove(&permit.id) else { return };
-        self.free_seats(queue, request.width());
+        self.free_seats(queue, request.flow, request.width());
         if let Some(queue) = queue.and_then(|at| self.queues.get_mut(at as usize)) {
             queue.executing -= 1;
             // It was charged for the guess; it owes what it took.
@@ -407,9 +414,9 @@ impl FairQueues {
             queue.next_dispatch += scaled(took) - scaled(Work::of(request.initial(), guess));
         }
         if request.final_seats > 0 && !request.extra.is_zero() {
-            self.take_seats(queue, request.final_seats);
+            self.take_seats(queue, request.flow, request.final_seats);
             self.lingered += 1;
-            let lingering = Lingering { queue, seats: request.final_seats };
+            let lingering = Lingering { queue, flow: request.flow, seats: request.final_seats };
             self.lingering.insert((now + request.extra, self.lingered), lingering);
         }
     }
@@ -431,9 +438,9 @@ impl FairQueues {
             if due > now {
                 return;
             }
-            let Lingering { queue, seats } = first.remove();
+            let Lingering { queue, flow, seats } = first.remove();
             self.advance(due);
-            self.free_seats(queue, seats);
+            self.free_seats(queue, flow, seats);
         }
     }
 }
@@ -442,7 +449,8 @@ impl Machine for FairQueues {
     type Input = FairInput;
     type Output = FairOutput;
 
-    /// O(queues) for each request let through, and O(queues + log n) besides.
+    /// O(queues) for each request let through, and O(queues + log n) besides; O(queues x length) at worst where the seats of a
+    /// flow are bounded.
     fn handle(&mut self, now: Instant, input: FairInput, out: &mut (impl Outbox<FairOutput> + ?Sized)) {
         self.expire(now, out);
         self.advance(now);

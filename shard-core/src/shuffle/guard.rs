@@ -15,14 +15,14 @@ use super::flow::FlowKey;
 ///   afterwards on this node, and moves with its shard as any mail does; the next owner looks at it anew.
 /// - A seat is held from the first hook of a sleeping entity to the end of the one handler that it was given for, however
 ///   that ends: it returns, panics, or is dropped by force. Last hooks need none, so a shard that drains waits for nobody.
-/// - Seats that hang are not taken away. With [`FairConfig::seats_per_queue`] they are the tenant's own; without it, one
+/// - Seats that hang are not taken away. With [`FairConfig::seats_per_flow`] they are the tenant's own; without it, one
 ///   tenant's handlers that never end can take all of them.
 ///
 /// ```
 /// use shard_core::shuffle::{FairConfig, FlowKey, Guard};
 ///
-/// // 100 handlers at a time; a tenant has 4 of 64 queues, 3 seats in each, and at most 4 x 50 messages waiting.
-/// let fair = FairConfig::new(64, 4, 50, 100)?.seats_per_queue(3)?;
+/// // 100 handlers at a time, 12 of a tenant; a tenant has 4 of 64 queues, and at most 4 x 50 messages waiting.
+/// let fair = FairConfig::new(64, 4, 50, 100)?.seats_per_flow(12)?;
 /// // The tenant of `acme/cart-7` is `acme`.
 /// let guard = Guard::by_tenant(fair, FlowKey::new(42), |id| id.split('/').next().unwrap_or(id));
 /// assert_eq!(guard.tenant("acme/cart-7"), FlowKey::new(42).tenant("acme"));

@@ -98,6 +98,8 @@ impl Isolation {
             }
             now = next;
         }
+        // Rounding may carry a certainty beyond 1.
+        now.iter_mut().for_each(|probability| *probability = probability.min(1.0));
         Distribution { of: now, len: hand + 1 }
     }
 

@@ -244,7 +244,7 @@ impl Options {
         let (queues, seats, length) = (within(1, 8), within(1, 4), within(1, 6));
         let mut fair = FairConfig::new(queues, within(1, queues.min(3)), length, seats).ok()?;
         if within(0, 1) > 0 {
-            fair = fair.seats_per_queue(within(1, seats)).ok()?;
+            fair = fair.seats_per_flow(within(1, seats)).ok()?;
         }
         let key = FlowKey::new(self.guard.into());
         Some(Guard::by_tenant(fair, key, |id| id.get(id.len().saturating_sub(1)..).unwrap_or(id)))

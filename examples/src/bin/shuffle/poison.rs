@@ -32,12 +32,15 @@ const ERRORS_MAX: f64 = 4.0;
 pub(super) fn poison(clusters: &Clusters) -> Result<(Told, bool), String> {
     let Clusters { hosts, hand, tenants, seeds, from } = *clusters;
     let hosts = usize::from(hosts);
-    if hand as usize > hosts || seeds == 0 {
-        return Err("a hand has no more nodes than there are, and one cluster is the least that shows anything".into());
+    if hand as usize > hosts {
+        return Err(format!("a hand of {hand} nodes is more than the {hosts} there are"));
     }
+    let Some(end) = from.checked_add(seeds).filter(|_| seeds > 0) else {
+        return Err("one cluster is the least that shows anything, and seeds end before 2^64".into());
+    };
     let (mut toll, mut text, mut rows) = (Toll::default(), String::new(), Vec::new());
     let isolation = Poison { seed: from, hosts, hand, tenants }.isolation();
-    for seed in from..from.saturating_add(seeds) {
+    for seed in from..end {
         let run = Poison { seed, hosts, hand, tenants }.run();
         text += &format!("{run}\n");
         rows.push(json!({

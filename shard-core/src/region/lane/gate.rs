@@ -26,7 +26,7 @@
 //! queue holds its length of entities that are not awake or were idle, beside those that come back for more.
 //!
 //! **A seat** is held until nothing of its handler runs any more, however it ends: it returned, it panicked, it was dropped
-//! by force. It is one of its queue's and of the gate's. Last hooks need none: a shard that drains must not wait for a
+//! by force. It is one of its tenant's and of the gate's. Last hooks need none: a shard that drains must not wait for a
 //! tenant that floods.
 
 use alloc::collections::{BTreeMap, VecDeque};

@@ -12,8 +12,8 @@ pub struct FairConfig {
     /// Deck and hand, which can be dealt; `None`: no queues, so a request runs at once or is rejected.
     pub(super) cards: Option<(u32, u32)>,
     pub(super) seats_max: u32,
-    /// Seats that requests of one queue may have in use.
-    pub(super) queue_seats_max: u32,
+    /// Seats that requests of one flow may have in use.
+    pub(super) flow_seats_max: u32,
     pub(super) queue_length_max: u32,
     pub(super) guess: Duration,
     pub(super) measure: Measure,
@@ -59,8 +59,8 @@ impl FairConfig {
             return Err(FairConfigError::NoSeats);
         }
         let guess = Duration::from_millis(3);
-        let (cards, queue_seats_max) = (Some((queues, hand)), u32::MAX);
-        Ok(Self { cards, seats_max, queue_seats_max, queue_length_max, guess, measure: Measure::Work })
+        let (cards, flow_seats_max) = (Some((queues, hand)), u32::MAX);
+        Ok(Self { cards, seats_max, flow_seats_max, queue_length_max, guess, measure: Measure::Work })
     }
 
     /// No queues: what finds no seat is rejected.
@@ -72,22 +72,22 @@ impl FairConfig {
             return Err(FairConfigError::NoSeats);
         }
         let guess = Duration::from_millis(3);
-        let queue_seats_max = u32::MAX;
-        Ok(Self { cards: None, seats_max, queue_seats_max, queue_length_max: 0, guess, measure: Measure::Work })
+        let flow_seats_max = u32::MAX;
+        Ok(Self { cards: None, seats_max, flow_seats_max, queue_length_max: 0, guess, measure: Measure::Work })
     }
 
-    /// At most so many seats for the requests of one queue, however many are free; no such bound unless said otherwise, as
-    /// in Kubernetes. A flow then holds `hand x seats` of them at most, whatever becomes of its requests: without it, one
-    /// whose requests never end takes all seats while nobody else asks for any (kubernetes #115409). In exchange, seats
-    /// may be free while requests wait.
+    /// At most so many seats for the requests of one flow, however many are free; no such bound unless said otherwise, as in
+    /// Kubernetes. Without it, a flow whose requests never end takes all seats while nobody else asks for any (kubernetes
+    /// #115409), or all of those that others give back. With it, what waits behind such requests passes them by. In exchange,
+    /// seats may be free while requests wait, and finding the next request takes O(queues x length) at worst.
     ///
     /// # Errors
     /// If that is none.
-    pub const fn seats_per_queue(self, seats: u32) -> Result<Self, FairConfigError> {
+    pub const fn seats_per_flow(self, seats: u32) -> Result<Self, FairConfigError> {
         if seats == 0 {
             return Err(FairConfigError::NoSeats);
         }
-        Ok(Self { queue_seats_max: seats, ..self })
+        Ok(Self { flow_seats_max: seats, ..self })
     }
 
     /// How long a request is guessed to run before it has run; 3 ms unless said otherwise, as in Kubernetes. What was

@@ -354,33 +354,49 @@ fn whatever_happens_nothing_is_lost_and_every_bound_holds() {
     }
 }
 
-/// kubernetes #115409: requests that never end take no more than their hand's share, though nobody else asks for seats.
+/// kubernetes #115409: requests that never end take no more than their flow's share, though nobody else asks for seats.
 #[test]
 fn a_flow_whose_requests_never_end_holds_its_own_seats_only() {
-    let config = FairConfig::new(16, 4, 50, 64).and_then(|fair| fair.seats_per_queue(2)).expect("legal");
+    let config = FairConfig::new(16, 4, 50, 64).and_then(|fair| fair.seats_per_flow(8)).expect("legal");
     let mut world = World::of(config);
     (0..100).for_each(|_| _ = world.flow(7));
-    assert_eq!((world.running.len(), world.set.waiting()), (8, 92), "4 queues, 2 seats each; 56 seats are free");
-    let stuck: Vec<u32> = world.set.queues().filter(|queue| queue.seats > 0).map(|queue| queue.queue).collect();
-    // Whoever has one other queue runs at once, again and again, however the rotation falls.
-    let dealer = Dealer::new(16, 4).expect("legal");
-    let free = |flow: &u64| dealer.deal(*flow).iter().any(|card| !stuck.contains(card));
-    for flow in (8..1_000).map(|flow| flow * 0x9e37_79b9_7f4a).filter(free) {
+    assert_eq!((world.running.len(), world.set.waiting()), (8, 92), "56 seats are free");
+    // Everybody else runs at once, also whoever shares all queues with it: what waits there is not in the way.
+    for flow in (8..1_000).map(|flow| flow * 0x9e37_79b9_7f4a) {
         let id = world.flow(flow);
         world.finish(id);
     }
-    assert_eq!(FairConfig::new(1, 1, 1, 1).and_then(|fair| fair.seats_per_queue(0)), Err(FairConfigError::NoSeats));
+    assert_eq!(FairConfig::new(1, 1, 1, 1).and_then(|fair| fair.seats_per_flow(0)), Err(FairConfigError::NoSeats));
+}
+
+/// Few requests that never end among those of others, in whichever queue: nothing waits behind them for ever.
+#[test]
+fn what_waits_behind_requests_that_never_end_passes_them_by() {
+    let config = FairConfig::new(8, 2, 50, 100).and_then(|fair| fair.seats_per_flow(2)).expect("legal");
+    for elephant in 0..40_u64 {
+        for mouse in (0..40_u64).filter(|mouse| *mouse != elephant) {
+            let mut world = World::of(config);
+            let own: Vec<u64> = (0..2).map(|_| world.flow(mouse)).collect();
+            let stuck: Vec<u64> = (0..5).map(|_| world.flow(elephant)).collect();
+            let mut left: Vec<u64> = own.into_iter().chain((0..6).map(|_| world.flow(mouse))).collect();
+            while let Some(at) = left.iter().position(|id| world.running.contains_key(id)) {
+                world.finish(left.remove(at));
+            }
+            assert_eq!(left, [0; 0], "{mouse} waits for {elephant}");
+            assert_eq!(stuck.iter().filter(|id| world.running.contains_key(id)).count(), 2);
+        }
+    }
 }
 
 #[test]
-fn one_wider_than_its_queues_share_runs_alone_in_its_queue() {
-    let config = FairConfig::new(1, 1, 9, 8).and_then(|fair| fair.seats_per_queue(2)).expect("legal");
+fn one_wider_than_its_flows_share_runs_alone_of_its_flow() {
+    let config = FairConfig::new(1, 1, 9, 8).and_then(|fair| fair.seats_per_flow(2)).expect("legal");
     let mut world = World::of(config);
     let wide = world.arrive(FairRequest { seats: 4, ..FairRequest::new(0, 1) });
-    let narrow = world.flow(1);
-    assert_eq!(world.started, [wide]);
+    let (narrow, other) = (world.flow(1), world.flow(2));
+    assert_eq!(world.started, [wide, other]);
     world.finish(wide);
-    assert_eq!(world.started, [wide, narrow]);
+    assert_eq!(world.started, [wide, other, narrow]);
 }
 
 #[test]

@@ -9,9 +9,9 @@ fn tenant_of(id: &str) -> &str {
     id.split('/').next().unwrap_or(id)
 }
 
-/// So many queues of which a tenant has `hand`, each of so many messages and seats, and so many seats in all.
-fn lane_of(queues: u32, hand: u32, length: u32, per_queue: u32, seats: u32) -> (Lane<u32>, Host) {
-    let fair = FairConfig::new(queues, hand, length, seats).and_then(|fair| fair.seats_per_queue(per_queue));
+/// So many queues of which a tenant has `hand`, each of so many messages, so many seats for a tenant and in all.
+fn lane_of(queues: u32, hand: u32, length: u32, per_tenant: u32, seats: u32) -> (Lane<u32>, Host) {
+    let fair = FairConfig::new(queues, hand, length, seats).and_then(|fair| fair.seats_per_flow(per_tenant));
     guarded(Some(Guard::by_tenant(fair.expect("legal"), FlowKey::new(5), tenant_of)))
 }
 
@@ -82,8 +82,8 @@ fn messages_of_an_entity_keep_their_order_whatever_queues_its_tenant_has() {
 
 #[test]
 fn an_elephant_fills_its_own_seats_and_queues_and_is_told_so() {
-    // Hands of two of eight queues, one seat in each queue: a tenant runs two at a time and has six messages waiting.
-    let (mut lane, mut host) = lane_of(8, 2, 3, 1, 8);
+    // Hands of two of eight queues, two seats for each: a tenant runs two at a time and has six messages waiting.
+    let (mut lane, mut host) = lane_of(8, 2, 3, 2, 8);
     for number in 0..20 {
         tell(&mut lane, ms(1), &std::format!("elephant/{number}"), number, &mut host);
     }
