@@ -159,7 +159,8 @@ async fn an_elephant_whose_handlers_hang_is_refused_and_mice_are_served() {
 /// A light elephant: too little waits for anybody to keep away from its queues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_few_handlers_that_hang_keep_nobody_waiting() {
-    let (_node, desks, _) = alone(FairConfig::new(2, 1, 50, 100).and_then(|fair| fair.seats_per_flow(1)).unwrap()).await;
+    let (_node, desks, _) =
+        alone(FairConfig::new(2, 1, 50, 100).and_then(|fair| fair.seats_per_flow(1)).unwrap()).await;
     for number in 0..3 {
         desks.tell(format!("elephant/{number}"), Hang).unwrap();
     }

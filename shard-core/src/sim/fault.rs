@@ -154,7 +154,8 @@ impl Fault {
             | Self::Resign { .. }
             | Self::Enlist { .. }
             | Self::Retire { .. }
-            | Self::Break { .. } | Self::Clock { .. } => None,
+            | Self::Break { .. }
+            | Self::Clock { .. } => None,
         }
     }
 

@@ -288,7 +288,10 @@ fn a_coordinator_that_is_a_voter_again_keeps_its_reign_until_it_loses_it() {
     assert_eq!(cluster.nodes[0].reigning(cluster.now), Some(term));
     let mut out = Vec::new();
     cluster.nodes[0].handle(cluster.now, ElectionInput::StepDown, &mut out);
-    assert!(out.iter().any(|output| matches!(output, ElectionOutput::Lost { term: lost, .. } if *lost == term)), "{out:?}");
+    assert!(
+        out.iter().any(|output| matches!(output, ElectionOutput::Lost { term: lost, .. } if *lost == term)),
+        "{out:?}"
+    );
 }
 
 /// V7: what is in force is forgotten with a restart. Node 0 comes back behind, and nobody can reign without it.

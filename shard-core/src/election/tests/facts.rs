@@ -129,7 +129,8 @@ fn a_candidate_gives_way_to_a_greater_counter_and_a_coordinator_does_not() {
     bench.pass([FIRST; 3]);
     bench.act(0);
     let (mine, promised) = (bench.nodes[0].campaign().unwrap().term().unwrap(), term(50, 1));
-    let refusal = ElectionInput::Heard { from: key(1, 1), message: Control::LeaseRefused { term: mine, promised, config: 1 } };
+    let refusal =
+        ElectionInput::Heard { from: key(1, 1), message: Control::LeaseRefused { term: mine, promised, config: 1 } };
     bench.mail.clear();
     bench.handle(0, refusal.clone());
     assert_eq!(bench.nodes[0].campaign().unwrap().term(), None);
