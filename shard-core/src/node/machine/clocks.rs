@@ -48,7 +48,7 @@ impl Node {
     /// Notes what goes out about time; whether it may go at all.
     pub(super) fn may_send(&mut self, to: Peer, message: &mut Control) -> bool {
         match (message, to) {
-            (Control::Ack(ack), _) => ack.clock = u64::try_from(self.clocks.now.as_nanos() / 1_000).unwrap_or(u64::MAX),
+            (Control::Ack(ack), _) => ack.clock = self.clocks.now.as_nanos() / 1_000,
             (Control::Heartbeat(beat), Peer::Key(to)) => {
                 if self.clocks.is_too_fast(to) {
                     return false;
