@@ -2,13 +2,15 @@
 //!
 //! `storm --seeds 1000` runs a thousand; `--nodes N` sets the clusters' size; `--seed N` runs one and prints its events;
 //! `--mutant NAME` breaks a rule and succeeds when the checkers notice; `--mutants` does so with every rule and prints a
-//! table; `--guard` guards the entities by tenant; `--drills N` measures what single faults cost a cluster at rest; `--script FILE` replays a script, and
+//! table; `--protocol all` counts the double owners of other systems' rules beside ours; `--guard` guards the entities by tenant; `--drills N` measures what single faults cost a cluster at rest; `--script FILE` replays a script, and
 //! `--shrink` makes one of the failure that a run finds, as short as it gets.
 
 #[path = "storm/campaign.rs"]
 mod campaign;
 #[path = "storm/drills.rs"]
 mod drills;
+#[path = "storm/protocols.rs"]
+mod protocols;
 #[path = "storm/scripts.rs"]
 mod scripts;
 #[path = "storm/tell.rs"]
@@ -37,6 +39,9 @@ struct Args {
     /// Guard the entities by tenant on every node: few seats, short queues.
     #[arg(long)]
     guard: bool,
+    /// Compare the double owners of these rules with ours, on the same seeds: `forced-timeout`, `gossip-leader`, or `all`.
+    #[arg(long)]
+    protocol: Option<String>,
     /// Nodes of every cluster (1, 2, 3, 5, 50, 1000, or what you like); 3 to 5 if not given. Large ones are slow: give them
     /// fewer seeds.
     #[arg(long)]
@@ -103,6 +108,9 @@ fn main() -> ExitCode {
     }
     if args.mutants {
         return campaign::mutants(&args);
+    }
+    if let Some(name) = &args.protocol {
+        return protocols::compare(&args, name);
     }
     match args.seed {
         Some(seed) => replay(&args, seed, mutant),

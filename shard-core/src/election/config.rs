@@ -156,7 +156,7 @@ impl ElectionConfig {
     /// How many voters make a majority.
     #[must_use]
     pub fn majority(&self) -> usize {
-        self.voters.len() / 2 + 1
+        if self.on(Rule::Majority) { self.voters.len() / 2 + 1 } else { 1 }
     }
 
     /// The other voters, ascending.

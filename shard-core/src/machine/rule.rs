@@ -53,6 +53,8 @@ rules! {
     ForgetSent = "sent-kept",
     /// A lapsed reign never comes back under its term.
     ContiguousReign = "reign-revived",
+    /// A reign rests on a majority of the voters.
+    Majority = "minority-elects",
     /// A restarted voter is silent for Q.
     VoterSilence = "no-voter-silence",
     /// The coordinator remembers sessions that ended.
@@ -147,6 +149,12 @@ rules! {
     RateWatched = "rate-unwatched",
     /// S5: a machine that was frozen gives up its reign and its session when it notices.
     JumpGuard = "jump-unguarded",
+    /// F1: an entity claims its row before it reads it.
+    StoreClaim = "store-claim-skipped",
+    /// F2: a write holds only under the newest claim, over the state that was read.
+    StoreCondition = "store-write-unchecked",
+    /// F3: each activation has a number of its own.
+    StoreActivation = "store-activation-ignored",
     /// V7: whoever runs a version says so, also to those behind, and by that that the one before is in force.
     VersionTold = "version-untold",
 }
@@ -155,7 +163,7 @@ rules! {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rules {
     #[cfg(any(test, feature = "sim"))]
-    off: u64,
+    off: u128,
 }
 
 impl Rules {
@@ -172,21 +180,21 @@ impl Rules {
     #[cfg(any(test, feature = "sim"))]
     #[must_use]
     pub const fn without(rule: Rule) -> Self {
-        Self { off: 1 << rule as u64 }
+        Self { off: 1 << rule as u128 }
     }
 
     /// These rules but for one more.
     #[cfg(any(test, feature = "sim"))]
     #[must_use]
     pub const fn and_without(self, rule: Rule) -> Self {
-        Self { off: self.off | 1 << rule as u64 }
+        Self { off: self.off | 1 << rule as u128 }
     }
 
     /// Whether `rule` is on.
     #[cfg(any(test, feature = "sim"))]
     #[must_use]
     pub const fn on(self, rule: Rule) -> bool {
-        self.off & (1 << rule as u64) == 0
+        self.off & (1 << rule as u128) == 0
     }
 
     /// Whether `rule` is on: always, outside the simulator.

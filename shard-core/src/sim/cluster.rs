@@ -21,6 +21,7 @@ use super::options::{Faults, Options};
 use super::process::{Process, id_of};
 use super::report::{Counters, Report, Violation};
 use super::script::Script;
+use super::store::Store;
 use crate::id::{Incarnation, Kind, NodeKey, ShardId};
 use crate::prng::{Prng, mix};
 use crate::region::lane::Order;
@@ -59,6 +60,7 @@ pub(super) struct Dice {
     pub(super) work: Prng,
     pub(super) harm: Prng,
     pub(super) voters: Prng,
+    pub(super) store: Prng,
 }
 
 /// A cluster in one thread; see the module's page.
@@ -92,6 +94,8 @@ pub struct Cluster {
     pub(super) connections_made: u64,
     pub(super) runs: u64,
     pub(super) model: Model,
+    /// Where entities keep their state.
+    pub(super) store: Store,
     pub(super) checker: Checker,
     pub(super) calm: Calm,
     pub(super) blames: Blame,
@@ -123,6 +127,7 @@ impl Cluster {
             work: prng.fork("work"),
             harm: prng.fork("harm"),
             voters: prng.fork("voters"),
+            store: prng.fork("store"),
         };
         let mut clocks = prng.fork("clocks");
         let seats: Vec<Seat> = (0..options.nodes)
@@ -173,6 +178,7 @@ impl Cluster {
             connections_made: 0,
             runs: 0,
             model: Model::default(),
+            store: Store::default(),
             checker: Checker::new(&options),
             calm: Calm::default(),
             blames: Blame::default(),
@@ -230,7 +236,10 @@ impl Cluster {
         if life != 0 && place.process.as_ref().is_none_or(|process| process.life != life) {
             return;
         }
-        let of_the_world = matches!(event, Event::Harm(_) | Event::Strike(_) | Event::Calm | Event::Look | Event::Boot);
+        let of_the_world = matches!(
+            event,
+            Event::Harm(_) | Event::Strike(_) | Event::Calm | Event::Look | Event::Boot | Event::Store { .. }
+        );
         if at < place.paused_until && place.process.is_some() && !of_the_world {
             // Timers that were set for this moment are set for the later one.
             self.put_off(seat, at, place.paused_until, life, event);
@@ -290,6 +299,8 @@ impl Cluster {
             Event::Boot => self.boot(seat),
             Event::Wake => self.wake(seat),
             Event::Load => self.load(seat),
+            Event::Store { write } => self.stored(seat, write),
+            Event::StoreAnswer { write } => self.store_answers(write),
             Event::Calm => self.begin_calm(),
             Event::Look => self.look(),
         }

@@ -43,6 +43,10 @@ pub(super) enum Event {
     Strike(Fault),
     /// A process starts.
     Boot,
+    /// A write reaches the store, wherever it came from.
+    Store { write: usize },
+    /// The store's answer reaches the process.
+    StoreAnswer { write: usize },
     /// A process looks at its clocks.
     Wake,
     /// An operator tells a process to load the next set of voters.

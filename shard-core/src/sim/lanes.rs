@@ -56,6 +56,7 @@ impl Cluster {
                 if let Some(process) = &mut self.seats[seat].process {
                     process.lanes[lane].lives.insert((slot.index, slot.generation), (entity, life.token));
                 }
+                self.claim(seat, lane, slot, entity, &life);
                 let ready = !self.dice.work.chance(self.options.handlers.fail_permille, 1_000);
                 self.begin(seat, lane, slot, What::Start { ready });
             }
@@ -71,6 +72,7 @@ impl Cluster {
             }
             Effect::Cancel(slot) => self.cancel(seat, lane, slot),
             Effect::Discard(slot) => {
+                self.forget_life(seat, lane, slot);
                 if let Some(process) = &mut self.seats[seat].process {
                     process.lanes[lane].lives.remove(&(slot.index, slot.generation));
                 }
@@ -142,6 +144,7 @@ impl Cluster {
             let result = self.model.handled(message.index, entity);
             self.judge(result);
             self.taste(seat, entity);
+            self.write(seat, lane, slot);
         }
         let odds = &self.options.handlers;
         let long = self.dice.work.chance(odds.long_permille, 1_000);
@@ -175,6 +178,7 @@ impl Cluster {
         }
         let over = match (cancelled, what) {
             (true, _) | (false, What::Stop) => {
+                self.forget_life(seat, lane, slot);
                 if let Some(process) = &mut self.seats[seat].process {
                     process.lanes[lane].lives.remove(&(slot.index, slot.generation));
                 }

@@ -69,6 +69,8 @@ marks! {
     VotersInForce = "voters-in-force",
     /// It did, under a coordinator that is not one of them.
     OutgoingReigns = "outgoing-reigns",
+    /// The store refused a claim or a write of a life that is not the newest.
+    StoreRefused = "store-refused",
     /// A clock that was broken was found out.
     ClockAlarm = "clock-alarm",
     /// A region told a would-be coordinator of a greater term.

@@ -5,6 +5,7 @@ use core::fmt;
 
 use super::fault::Fault;
 use super::links::BYTES;
+use super::protocol::Protocol;
 
 use crate::allocation::{AllocationStrategy, Hash, LeastShard};
 use crate::machine::{Rule, Rules, Timing};
@@ -83,12 +84,16 @@ pub struct Options {
     pub handlers: Handlers,
     /// Draws a guard by tenant that every lane has; 0: none.
     pub guard: u64,
+    /// Entities write to a store that checks fences.
+    pub store: bool,
     /// From then on until the calm, whatever runs a handler of the first entity crashes; zero: never.
     pub poison_from: Duration,
     /// Only so many nodes, the first, have callers; 0: all.
     pub callers: usize,
     /// The mean pause between two batches of messages of one node.
     pub work_every: Duration,
+    /// By which rules shards are given out.
+    pub protocol: Protocol,
     /// A rule that all nodes break; the checkers should notice.
     pub mutant: Option<Rule>,
     /// Look for this property only, by the name in [`Violation`](super::Violation): what a mutant breaks sooner does not end
@@ -199,10 +204,12 @@ impl Options {
             drill: false,
             handlers: Handlers::draw(&mut prng, &timing),
             guard: if prng.fork("guard").chance(1, 8) { guard_of(seed) } else { 0 },
+            store: prng.fork("store").chance(1, 2),
             poison_from: Duration::ZERO,
             callers: 0,
             work_every: ms(*prng.pick(&[40, 80, 160]).unwrap_or(&80)),
             timing,
+            protocol: Protocol::default(),
             mutant: None,
             only: None,
             trace: false,
@@ -213,6 +220,13 @@ impl Options {
     #[must_use]
     pub fn with_strategy(mut self, strategy: Strategy) -> Self {
         self.strategy = strategy;
+        self
+    }
+
+    /// The same run by other rules.
+    #[must_use]
+    pub fn with_protocol(mut self, protocol: Protocol) -> Self {
+        self.protocol = protocol;
         self
     }
 
@@ -258,7 +272,8 @@ impl Options {
     }
 
     pub(super) fn rules(&self) -> Rules {
-        self.mutant.map_or(Rules::all(), Rules::without)
+        let rules = self.protocol.rules();
+        self.mutant.map_or(rules, |mutant| rules.and_without(mutant))
     }
 }
 

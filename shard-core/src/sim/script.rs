@@ -134,6 +134,7 @@ impl Options {
             ("awake", Count(&mut handlers.awake_max)),
             ("mailbox", Count(&mut handlers.mailbox)),
             ("guard", Share(&mut self.guard)),
+            ("store", Flag(&mut self.store)),
             ("poison-from", Time(&mut self.poison_from)),
             ("callers", Count(&mut self.callers)),
             ("clock-error", Number(&mut timing.rate_error_permille)),

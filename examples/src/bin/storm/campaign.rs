@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use serde_json::{Map, json};
 use shard_core::machine::Rule;
-use shard_core::sim::{Cluster, Counters, Gaps, Marks, Report};
+use shard_core::sim::{Cluster, Counters, Gaps, Marks, Options, Report};
 
 use crate::{Args, drills, options, scripts, tell, verdict};
 
@@ -44,6 +44,11 @@ impl Sum {
 
 /// Runs the seeds on all cores, until `enough` violations are found.
 fn sweep(args: &Args, mutant: Option<Rule>, enough: usize, progress: bool) -> Sum {
+    sweep_with(args, enough, progress, |seed| options(args, seed, mutant))
+}
+
+/// The same, of runs as `options` makes them.
+pub(crate) fn sweep_with(args: &Args, enough: usize, progress: bool, options: impl Fn(u64) -> Options + Sync) -> Sum {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (next, stop, sum) = (AtomicU64::new(args.from), AtomicBool::new(false), Mutex::new(Sum::default()));
     let end = args.from.saturating_add(args.seeds);
@@ -55,7 +60,7 @@ fn sweep(args: &Args, mutant: Option<Rule>, enough: usize, progress: bool) -> Su
                 return;
             }
             // An assertion of a machine is a find as well.
-            let options = options(args, seed, mutant);
+            let options = options(seed);
             let run = catch_unwind(AssertUnwindSafe(|| Cluster::new(options).run()));
             let Ok(mut sum) = sum.lock() else { return };
             match run {
