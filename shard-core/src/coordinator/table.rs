@@ -231,6 +231,10 @@ impl Reign {
             Some(Entry { stage: Stage::Granting, .. }) => self.table.asks(key, from),
             Some(entry) => {
                 let home = Home { node: entry.owner, token: entry.token, closed: entry.closed };
+                // If it should have died, whoever asks is told of the next home without asking again.
+                if self.members.get(&entry.owner).is_some_and(|owner| owner.deaf(now)) {
+                    self.table.asks(key, from);
+                }
                 self.answer(from, key, Some(home), out);
             }
             None if self.exists(key) => {

@@ -116,6 +116,20 @@ fn those_who_asked_are_told_when_the_owners_report_shows_the_grant() {
     assert_eq!(desk.lookup(OPEN + 2, B, 0), [home(B, 0, there)], "it still lives there while it drains");
 }
 
+/// A caller need not ask again for the successor of an owner that had died, though nobody knew it, when it asked.
+#[test]
+fn who_asked_for_a_shard_of_the_dead_is_told_of_its_next_home() {
+    let (mut desk, mut a, mut b) = open();
+    desk.settle(OPEN, 0, &mut a);
+    let there = |node, number| Some(Home { node, token: token(number), closed: false });
+    assert_eq!(desk.lookup(OPEN + 1, B, 0), [home(B, 0, there(A, 1))], "it seems to live");
+    desk.beat(OPEN + 2_500, &mut b);
+    assert_eq!(desk.lookup(OPEN + 2_500, B, 0), [home(B, 0, there(A, 1))]);
+    desk.expire(OPEN + 3_061);
+    let out = desk.settle(OPEN + 3_062, 0, &mut b);
+    assert_eq!(out[..1], [home(B, 0, there(B, 2))], "{out:?}");
+}
+
 #[test]
 fn what_does_not_exist_has_no_home() {
     let (mut desk, _, _) = open();

@@ -84,6 +84,19 @@ impl fmt::Debug for Identity {
 
 /// One life of one entity, ordered: the later life of an entity has the greater fence. Those of different entities are
 /// never compared.
+///
+/// A store that checks it keeps out what a former life had still on its way, also where a clock broke its bound:
+///
+/// - **Claim before reading** (F1), in one statement, in `started`: `UPDATE carts SET fence = :mine WHERE id = :id AND fence <=
+///   :mine RETURNING state, version`. No row: a later life has claimed it; fail, and let that one live.
+/// - **Write under the claim, over what was read** (F2): `UPDATE carts SET state = :state, version = version + 1 WHERE id = :id
+///   AND fence = :mine AND version = :read`. No row: stop this life, for it is not the newest.
+/// - **A number for each activation** (F3), which this is: it tells two lives under one grant apart. Where an answer got lost,
+///   restart the entity: its next life claims anew.
+/// - **One write at a time** (F4).
+///
+/// Store `(token.counter, token.node, token.number, activation)` so that they compare in that order. The simulator's
+/// entities do this to a store in memory, whose answers get lost and whose writes are seconds late; each rule has a mutant.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Fence {
