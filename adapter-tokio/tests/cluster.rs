@@ -357,3 +357,48 @@ async fn a_voter_is_replaced_while_the_cluster_works() {
     until(20, "the resignation", || !out.status().reigning).await;
     until(20, "a successor", || nodes.iter().any(|(node, _)| node.status().reigning)).await;
 }
+
+/// The coordinator's table is in memory only; what it says is enough to bring every shard back to its node after all were
+/// stopped.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn shards_return_to_their_nodes_after_the_whole_cluster_was_stopped() {
+    use shard_core::allocation::{Hash, LeastShard, Returning};
+    use shard_core::id::ShardId;
+    async fn start(homes: Option<Vec<(ShardId, NodeId)>>) -> Vec<(Node, Entities<CounterMessage>)> {
+        let listeners: Vec<_> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let voters: Vec<_> =
+            (1..).map(NodeId).zip(listeners.iter().map(|l| l.local_addr().unwrap().to_string())).collect();
+        let mut nodes = Vec::new();
+        for (id, listener) in (1..).zip(listeners) {
+            let builder = Node::builder("test").id(NodeId(id)).listener(listener).voters(voters.clone());
+            let node = builder.start().await.unwrap();
+            let sharding = node.sharding::<Counter>().shards(16);
+            let sharding = match &homes {
+                // By hash they would go elsewhere, for the addresses are new.
+                Some(homes) => sharding.allocation(Returning::new(LeastShard::default(), homes.iter().copied())),
+                None => sharding.allocation(Hash),
+            };
+            let counters = sharding.start().await.unwrap();
+            nodes.push((node, counters));
+        }
+        for (node, _) in &nodes {
+            within(30, "joining", node.joined()).await.unwrap();
+        }
+        for id in 0..200 {
+            within(30, "an answer", nodes[0].1.ask(format!("e-{id}"), Get)).await.unwrap();
+        }
+        nodes
+    }
+    async fn homes(nodes: &[(Node, Entities<CounterMessage>)]) -> Vec<(ShardId, NodeId)> {
+        let (chief, _) = nodes.iter().find(|(node, _)| node.status().reigning).expect("somebody reigns");
+        chief.homes::<Counter>().await
+    }
+    let nodes = start(None).await;
+    let before = homes(&nodes).await;
+    assert_eq!(before.len(), 16, "every shard was asked for");
+    let other = nodes.iter().find(|(node, _)| !node.status().reigning).expect("one reigns");
+    assert_eq!(other.0.homes::<Counter>().await, [], "only the coordinator knows");
+    drop(nodes);
+    let nodes = start(Some(before.clone())).await;
+    assert_eq!(homes(&nodes).await, before);
+}

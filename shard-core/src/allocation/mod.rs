@@ -33,6 +33,7 @@ mod hash;
 mod layout;
 mod least_shard;
 mod plan;
+mod returning;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -45,6 +46,7 @@ pub use hash::Hash;
 pub use layout::Layout;
 pub use least_shard::LeastShard;
 pub use plan::{Ledger, Limits, Move, Plan, Rejected, Why};
+pub use returning::Returning;
 pub use view::{ClusterView, NodeIx, NodeView, Stats, ZoneIx};
 
 use crate::id::ShardId;

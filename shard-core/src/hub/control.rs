@@ -44,6 +44,10 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
                     // Whoever waits for it is woken by that.
                     shared.stand(|_| {});
                 }
+                ToControl::Homes { kind, homes } => {
+                    let _ = homes.set(node.homes(kind).collect());
+                    shared.stand(|_| {});
+                }
                 ToControl::Stop => stop = true,
             }
         }

@@ -13,8 +13,9 @@ use super::events::EventStream;
 use super::hosting::{Proxy, Sharding};
 use super::runtime::{Runtime, timeout};
 use super::shared::{Counters, Shared, ToControl, lock};
-use crate::entity::{Entity, Wire};
-use crate::id::{NodeId, NodeKey};
+use crate::entity::{Entity, Protocol, Wire};
+use crate::hash;
+use crate::id::{NodeId, NodeKey, ShardId};
 use crate::machine::{Fixed, Timing};
 use crate::node::{ConfigError, Input};
 use crate::region::stream::StreamConfig;
@@ -149,9 +150,9 @@ impl<R: Runtime> Node<R> {
     }
 
     /// Goes on to the next set of voters, `version`, which differs from the one that runs here by one voter, added or
-    /// removed. Tell every node, in any order; then write it into their configurations
-    /// ([`voters`](NodeBuilder::voters), [`voters_version`](NodeBuilder::voters_version)), for a node that starts again must
-    /// not go back. To swap a voter takes two versions, and the second can be loaded once
+    /// removed. Tell every node, in any order. What a node has accepted belongs into its configuration
+    /// ([`voters`](NodeBuilder::voters), [`voters_version`](NodeBuilder::voters_version)), for when it starts again it must
+    /// not go back; what it has refused does not. To swap a voter takes two versions, and the second can be loaded once
     /// [`Event::VotersInForce`](super::Event) or [`Status::voters_in_force`] names the first. A coordinator that is not
     /// among the new voters resigns by itself. The set that runs already changes nothing.
     ///
@@ -165,13 +166,30 @@ impl<R: Runtime> Node<R> {
         let voters = voters.into_iter().map(|(id, address)| (id, address.into())).collect();
         let loaded = Arc::new(OnceLock::new());
         self.shared.tell_control(ToControl::LoadVoters { version, voters, loaded: Arc::clone(&loaded) });
+        self.answer(&loaded).await.ok_or(ConfigError::Stopped)?.map_err(ConfigError::VoterChange)
+    }
+
+    /// Where the shards of the type live, in ascending order, if this node is the coordinator; nothing on other nodes, or
+    /// once the node has stopped. Written down now and then, it is what [`Returning`](crate::allocation::Returning) needs to
+    /// bring shards back to their nodes after the whole cluster was stopped.
+    pub async fn homes<E: Entity>(&self) -> Vec<(ShardId, NodeId)>
+    where
+        E::Message: Wire,
+    {
+        let (kind, homes) = (hash::kind(E::Message::TYPE_NAME), Arc::new(OnceLock::new()));
+        self.shared.tell_control(ToControl::Homes { kind, homes: Arc::clone(&homes) });
+        self.answer(&homes).await.unwrap_or_default()
+    }
+
+    /// What the control task puts there; `None`: the node has stopped.
+    async fn answer<T: Clone>(&self, slot: &OnceLock<T>) -> Option<T> {
         poll_fn(|cx| {
             let mut standing = lock(&self.shared.standing);
-            if let Some(loaded) = loaded.get() {
-                return Poll::Ready(loaded.map_err(ConfigError::VoterChange));
+            if let Some(answer) = slot.get() {
+                return Poll::Ready(Some(answer.clone()));
             }
             if standing.left {
-                return Poll::Ready(Err(ConfigError::Stopped));
+                return Poll::Ready(None);
             }
             standing.waiting.push(cx.waker().clone());
             Poll::Pending

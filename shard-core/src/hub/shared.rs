@@ -94,6 +94,11 @@ pub(super) enum ToControl {
         voters: Vec<(NodeId, String)>,
         loaded: Arc<OnceLock<Result<(), VoterChangeError>>>,
     },
+    /// Say where the shards of a type live.
+    Homes {
+        kind: Kind,
+        homes: Arc<OnceLock<Vec<(ShardId, NodeId)>>>,
+    },
     /// Stop at once, without handing over.
     Stop,
 }

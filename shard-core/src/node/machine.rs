@@ -16,7 +16,7 @@ use super::{ConfigError, Input, NodeConfig, Output, Peer};
 use crate::allocation::AllocationStrategy;
 use crate::coordinator::{self, Allocator, AllocatorConfig};
 use crate::election::{Election, ElectionConfig, ElectionInput, ElectionOutput};
-use crate::id::{Kind, NodeId, NodeKey, Term};
+use crate::id::{Kind, NodeId, NodeKey, ShardId, Term};
 use crate::machine::{Fixed, Machine, Outbox, Rule};
 use crate::region::lane::Order;
 use crate::session::{self, Session, SessionConfig};
@@ -212,6 +212,12 @@ impl Node {
     #[must_use]
     pub fn allocator(&self) -> &Allocator {
         &self.allocator
+    }
+
+    /// Where the shards of a type live, in ascending order, while this node reigns; nothing on other nodes.
+    pub fn homes(&self, kind: Kind) -> impl Iterator<Item = (ShardId, NodeId)> {
+        let places = self.allocator.places().filter(move |place| place.key.kind == kind);
+        places.map(|place| (place.key.shard, place.owner.id))
     }
 
     /// Who is in the cluster, as the coordinator last said.
