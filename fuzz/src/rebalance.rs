@@ -1,4 +1,4 @@
-//! Rebalancing: on any cluster whatever, every strategy keeps the laws of allocation, its plans can be carried out, and it
+//! Rebalancing: on any cluster whatever, every strategy, built in or contributed, keeps the laws of allocation, its plans can be carried out, and it
 //! comes to rest.
 
 use std::time::Duration;
@@ -8,6 +8,7 @@ use shard_core::id::ShardId;
 use shard_core::shuffle::{FlowKey, ShardSize, WhenAllDown};
 use shard_core::sim::fuzz::check_laws;
 use shard_core::sim::laws::Laws;
+use strategies_contrib::{AntiAffinity, BoundedLoad, CoLocation, Jump, Maglev, MetricCapacity, PinList, RoleAffinity};
 
 type Make = fn() -> Box<dyn AllocationStrategy>;
 
@@ -24,6 +25,14 @@ const STRATEGIES: &[(Make, u32, usize)] = &[
     (|| Box::new(LeastShard::default().only(big)), ALL_OF_THEM, usize::MAX),
     (|| Box::new(LeastShard::default().preferring(big)), ALL_OF_THEM, 3),
     (|| Box::new(LeastShard::new(1, 9).only(strong).preferring(big)), ALL_OF_THEM, usize::MAX),
+    (|| Box::new(RoleAffinity::new("big", ShardId(7), LeastShard::new(1, 9))), ALL_OF_THEM, usize::MAX),
+    (|| Box::new(PinList::new(LeastShard::new(1, 9)).pin(ShardId(3), "h:1001")), ALL_OF_THEM, usize::MAX),
+    (|| Box::new(AntiAffinity::new(tenant_of)), 2, usize::MAX),
+    (|| Box::new(CoLocation::new(LeastShard::default(), tenant_of)), ALL_OF_THEM, usize::MAX),
+    (|| Box::new(MetricCapacity::new(|node| node.capacity)), 1, usize::MAX),
+    (|| Box::new(BoundedLoad::new(25)), ALL_OF_THEM, usize::MAX),
+    (|| Box::new(Maglev::default()), ALL_OF_THEM, usize::MAX),
+    (|| Box::new(Jump), ALL_OF_THEM, usize::MAX),
 ];
 
 /// Those that remember who was there, for a minute.

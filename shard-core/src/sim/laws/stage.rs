@@ -163,7 +163,7 @@ impl Stage {
     fn arrive(&mut self, flight: &Flight) {
         match flight.to.and_then(|to| self.layout.find(to)) {
             Some(to) if self.layout.view(self.now, 0).is_candidate(to) => {
-                self.layout.settle(self.now, flight.shard, to)
+                self.layout.settle(self.now, flight.shard, to);
             }
             _ => self.layout.free(flight.shard),
         }
