@@ -1,16 +1,28 @@
-//! Allocation strategies written as a user would write them, against the public API only.
+//! Allocation strategies written as a user would write them, against the public API only. Each is one file, to be copied.
 //!
-//! Read [`RoleAffinity`] before you write one of your own; its file is meant to be copied. What a strategy owes:
+//! | strategy | what it is for |
+//! |---|---|
+//! | [`RoleAffinity`] | the first shards of a type on nodes with a role |
+//! | [`PinList`] | single shards where an operator wants them |
+//! | [`AntiAffinity`] | replicas on different nodes |
+//! | [`CoLocation`] | what talks to each other on one node |
+//! | [`MetricCapacity`] | as many shards as a node can carry, by a measure of your own |
+//! | [`DrainByTime`] | nodes that are needed for something else at certain hours (a filter) |
+//! | [`BoundedLoad`] | owners that anybody can calculate, no node above a bound |
+//! | [`Jump`] | the same without memory, for nodes that are numbered and scaled at the end |
+//! | [`Maglev`] | the same with equal counts |
+//!
+//! `WRITE_YOUR_OWN.md` is a chapter on writing one of your own, and `template/` a file to begin with. What a strategy owes:
 //!
 //! | law | how it is kept here | who else keeps it |
 //! |---|---|---|
 //! | the same view and request give the same answer | no clock, no generator, no hash map; ties go to the lowest [`NodeIx`] | |
 //! | the order in which nodes joined does not matter | views list nodes in the order of their addresses | [`ClusterView`] |
 //! | only candidates, only shards with a home, nothing that moves already, never over the budget | [`Plan::propose`] rejects it | [`Plan`] |
-//! | on a view that nobody disturbs, plans come to rest | the two halves never move the same shard, and each rests | your tests |
+//! | on a view that nobody disturbs, plans come to rest | outer and inner strategies never move the same shard, and each rests | |
+//! | when a node comes or goes, not much more moves than must | said in the documentation of each | |
 //!
-//! The last one is the one that authors get wrong: tests must run rounds until one has no moves, and fail if none comes.
-//! `tests/laws.rs` does that over random clusters, in a page that you can copy too.
+//! All of them are tried in one call by `shard_core::sim::laws`, as `tests/laws.rs` does.
 //!
 //! [`ClusterView`]: shard_core::allocation::ClusterView
 //! [`NodeIx`]: shard_core::allocation::NodeIx
@@ -21,6 +33,28 @@
 
 extern crate alloc;
 
+mod anti_affinity;
+mod bounded_load;
+mod co_location;
+mod drain_by_time;
+mod jump;
+mod maglev;
+mod metric_capacity;
+pub mod parts;
+mod pin_list;
 mod role_affinity;
 
+pub use anti_affinity::AntiAffinity;
+pub use bounded_load::BoundedLoad;
+pub use co_location::CoLocation;
+pub use drain_by_time::DrainByTime;
+pub use jump::Jump;
+pub use maglev::Maglev;
+pub use metric_capacity::MetricCapacity;
+pub use pin_list::PinList;
 pub use role_affinity::RoleAffinity;
+
+/// The code of the chapter, compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../WRITE_YOUR_OWN.md")]
+struct WriteYourOwn;

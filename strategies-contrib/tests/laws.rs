@@ -1,216 +1,93 @@
-//! The laws of allocation, held to the strategies of this crate, through the public API only.
+//! The laws of allocation, held to the strategies of this crate, through the public API only. The number after `movement`
+//! is how many times the least that must move each of them moves at most.
 
-use shard_core::allocation::{
-    AllocationStrategy, ClusterView, Hash, Layout, LeastShard, Ledger, Limits, NodeIx, NodeView, Plan, Request, Why,
+use shard_core::allocation::{AllocationStrategy, ClusterView, Hash, LeastShard, NodeIx, NodeView};
+use shard_core::id::ShardId;
+use shard_core::sim::laws::{Law, Laws};
+use shard_core::time::Duration;
+use strategies_contrib::{
+    AntiAffinity, BoundedLoad, CoLocation, DrainByTime, Jump, Maglev, MetricCapacity, PinList, RoleAffinity,
 };
-use shard_core::id::{Incarnation, NodeId, NodeKey, ShardId};
-use shard_core::prng::Prng;
-use shard_core::time::Instant;
-use strategies_contrib::RoleAffinity;
 
-const T0: Instant = Instant::ZERO;
-const PINNED: ShardId = ShardId(4);
+type Boxed = Box<dyn AllocationStrategy>;
 
-fn node(id: u64, role: Option<&str>) -> NodeView {
-    let mut node =
-        NodeView::new(NodeKey { id: NodeId(id), incarnation: Incarnation(1) }, format!("127.0.0.1:{}", 7_000 + id));
-    node.roles.extend(role.map(String::from));
-    node
-}
+/// Clusters have ten nodes at most, so this many even shares are everything.
+const ALL_OF_THEM: u32 = 10;
 
-fn rule() -> RoleAffinity<LeastShard> {
-    RoleAffinity::new("coordinator", PINNED, LeastShard::new(1, 10))
-}
-
-/// Twelve shards dealt to four nodes, of which the last has the role.
-fn dealt() -> Layout {
-    let mut layout = Layout::new(12);
-    layout.set_nodes(vec![node(1, None), node(2, None), node(3, None), node(4, Some("coordinator"))]);
-    (0..12).for_each(|shard| layout.settle(T0, ShardId(shard), NodeIx((shard % 4) as u16)));
-    layout
-}
-
-fn homes(layout: &Layout) -> Vec<Option<u16>> {
-    let view = layout.view(T0, 0);
-    view.shards().map(|shard| view.home(shard).map(|ix| ix.0)).collect()
-}
-
-/// Plans and carries out whole rounds until one has no moves; then one more, which must have none either.
-fn rest(strategy: &mut dyn AllocationStrategy, layout: &mut Layout) -> usize {
-    let mut ledger = Ledger::new();
-    let mut made = 0;
-    let mut quiet = 0;
-    for round in 0..1_000 {
-        let moves = ledger.round(strategy, &layout.view(T0, round), Limits::default()).to_vec();
-        made += moves.len();
-        quiet = if moves.is_empty() { quiet + 1 } else { 0 };
-        if quiet == 2 {
-            return made;
-        }
-        moves.iter().for_each(|m| layout.settle(T0, m.shard, m.to));
-    }
-    panic!("never rests: {:?}", ledger.moves());
+fn role_affinity() -> RoleAffinity<LeastShard> {
+    RoleAffinity::new("coordinator", ShardId(4), LeastShard::new(1, 10))
 }
 
 #[test]
-fn pinned_shards_are_placed_on_the_role_and_others_where_the_inner_strategy_says() {
-    let mut layout = Layout::new(12);
-    layout.set_nodes(vec![node(1, None), node(2, Some("coordinator")), node(3, Some("coordinator"))]);
-    layout.settle(T0, ShardId(8), NodeIx(1));
-    let place = |layout: &Layout, shard| rule().place(&layout.view(T0, 0), &Request::new(ShardId(shard), 0));
-    assert_eq!(place(&layout, 3), Some(NodeIx(2)), "the role's node with the fewest shards");
-    assert_eq!(place(&layout, 4), Some(NodeIx(0)), "not pinned");
-    layout.set_accepts(NodeIx(2), false);
-    assert_eq!(place(&layout, 3), Some(NodeIx(1)));
-    layout.set_accepts(NodeIx(1), false);
-    assert_eq!(place(&layout, 3), Some(NodeIx(0)), "nobody with the role takes shards");
-}
-
-#[test]
-fn pinned_shards_are_fetched_home_and_the_others_make_room() {
-    let mut layout = dealt();
-    // Three pinned shards go to the last node, which then gives away the two of its own that are not pinned.
-    assert_eq!(rest(&mut rule(), &mut layout), 5);
-    let homes = homes(&layout);
-    assert_eq!(homes[..4], [Some(3); 4]);
-    let mut counts = [0; 4];
-    homes.iter().flatten().for_each(|home| counts[usize::from(*home)] += 1);
-    assert_eq!(counts, [3, 3, 2, 4], "four are pinned to the last node, and the rest is even");
-}
-
-#[test]
-fn a_second_node_with_the_role_takes_no_pinned_shard_away() {
-    let mut layout = dealt();
-    rest(&mut rule(), &mut layout);
-    layout.set_nodes(
-        [1, 2, 3].map(|id| node(id, None)).into_iter().chain([4, 5].map(|id| node(id, Some("coordinator")))).collect(),
-    );
-    rest(&mut rule(), &mut layout);
-    assert_eq!(homes(&layout)[..4], [Some(3); 4]);
-}
-
-#[test]
-fn without_the_role_the_inner_strategy_has_its_way() {
-    let mut layout = dealt();
-    layout.set_nodes((1..=4).map(|id| node(id, None)).collect());
-    assert_eq!(rest(&mut rule(), &mut layout), 0);
-    let view = layout.view(T0, 0);
-    assert_eq!(
-        rule().place(&view, &Request::new(ShardId(0), 0)),
-        LeastShard::default().place(&view, &Request::new(ShardId(0), 0))
-    );
-}
-
-#[test]
-fn every_move_says_why() {
-    let layout = dealt();
-    let mut ledger = Ledger::new();
-    let moves = ledger.round(&mut rule(), &layout.view(T0, 0), Limits::default());
-    for m in moves {
-        assert_eq!(m.why, if m.shard < PINNED { Why::Role } else { Why::Count }, "{m:?}");
+fn role_affinity_keeps_the_laws() {
+    let strategies: [fn() -> Boxed; 5] = [
+        || Box::new(role_affinity()),
+        || Box::new(RoleAffinity::new("coordinator", ShardId(1_000), LeastShard::default())),
+        || Box::new(RoleAffinity::new("coordinator", ShardId(4), Hash)),
+        || Box::new(role_affinity().only(|view: &ClusterView<'_>, ix: NodeIx| view.node(ix).has_role("big"))),
+        || Box::new(RoleAffinity::new("coordinator", ShardId(2), role_affinity())),
+    ];
+    for make in strategies {
+        Laws::new(make).role("coordinator").role("big").movement(ALL_OF_THEM).check();
     }
 }
 
-#[test]
-fn what_is_under_way_counts_against_the_inner_limit() {
-    let layout = dealt();
-    let mut tight = RoleAffinity::new("coordinator", PINNED, LeastShard::new(1, 3));
-    let mut ledger = Ledger::new();
-    // Three fetches are all that may be under way, so the inner strategy waits for them.
-    let moves = ledger.round(&mut tight, &layout.view(T0, 0), Limits::default());
-    assert_eq!(moves.iter().map(|m| m.shard.0).collect::<Vec<_>>(), [0, 1, 2]);
-}
-
-/// A cluster of up to nine nodes and sixty shards, with roles, closed nodes, free and moving shards at random.
-fn world(seed: u64) -> Layout {
-    let mut dice = Prng::new(seed);
-    let nodes = dice.between(1, 9);
-    let shards = dice.between(1, 60) as u32;
-    let mut layout = Layout::new(shards);
-    layout.set_nodes((0..nodes).map(|id| node(id, dice.chance(1, 3).then_some("coordinator"))).collect());
-    for ix in (0..nodes as u16).map(NodeIx) {
-        layout.set_accepts(ix, dice.chance(4, 5));
-    }
-    for shard in (0..shards).map(ShardId) {
-        if dice.chance(9, 10) {
-            layout.settle(T0, shard, NodeIx(dice.below(nodes) as u16));
-        }
-        if dice.chance(1, 20) {
-            layout.depart(shard, Some(NodeIx(dice.below(nodes) as u16)));
-        }
-    }
-    layout
-}
-
-/// Ends the moves under way, so that the world can come to rest.
-fn arrive(layout: &mut Layout) {
-    let view = layout.view(T0, 0);
-    let landed: Vec<_> = view.shards().filter(|shard| view.is_moving(*shard)).collect();
-    for shard in landed {
-        if let Some(home) = layout.view(T0, 0).home(shard) {
-            layout.settle(T0, shard, home);
-        }
-    }
-}
-
-fn rules() -> Vec<Box<dyn AllocationStrategy>> {
-    vec![
-        Box::new(rule()),
-        Box::new(RoleAffinity::new("coordinator", ShardId(1_000), LeastShard::default())),
-        Box::new(RoleAffinity::new("coordinator", PINNED, Hash)),
-        Box::new(rule().only(|_: &ClusterView<'_>, ix: NodeIx| ix.0.is_multiple_of(2))),
-        Box::new(RoleAffinity::new("coordinator", ShardId(2), rule())),
-    ]
+fn by_threes(shard: ShardId) -> Option<u64> {
+    (shard.0 < 50).then(|| u64::from(shard.0 / 3))
 }
 
 #[test]
-fn every_world_comes_to_rest_and_stays_there() {
-    for seed in 0..300 {
-        for mut strategy in rules() {
-            let mut layout = world(seed);
-            arrive(&mut layout);
-            rest(&mut *strategy, &mut layout);
-        }
-    }
+fn anti_affinity_keeps_the_laws() {
+    Laws::new(|| AntiAffinity::new(by_threes)).movement(2).check();
+    Laws::new(|| AntiAffinity::new(|shard: ShardId| Some(u64::from(shard.0 / 20)))).movement(2).check();
 }
 
 #[test]
-#[should_panic(expected = "never rests")]
-fn a_rule_that_cannot_make_up_its_mind_is_found_out() {
-    struct Restless;
-    impl AllocationStrategy for Restless {
-        fn name(&self) -> &'static str {
-            "restless"
-        }
-        fn place(&mut self, _: &ClusterView<'_>, _: &Request) -> Option<NodeIx> {
-            None
-        }
-        fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
-            let other = NodeIx(u16::from(view.home(ShardId(0)) == Some(NodeIx(0))));
-            let _ = plan.propose(ShardId(0), other, Why::Other("a change"));
-        }
-    }
-    rest(&mut Restless, &mut dealt());
+fn pin_lists_keep_the_laws() {
+    // Addresses of nodes that clusters often have.
+    let pinned = || {
+        let addresses = ["h:1000", "h:1001", "h:1064", "h:1066", "h:2000"];
+        (0..20).fold(PinList::new(LeastShard::new(1, 10)), |list, shard| {
+            list.pin(ShardId(shard), addresses[shard as usize % addresses.len()])
+        })
+    };
+    Laws::new(pinned).movement(4).check();
+    Laws::new(move || pinned().only(|view: &ClusterView<'_>, ix: NodeIx| view.node(ix).zone.0 < 2)).check();
+}
+
+fn licences(node: &NodeView) -> u32 {
+    node.metadata("licences").and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 #[test]
-fn the_same_view_gives_the_same_plan_whatever_was_planned_before_and_whoever_joined_first() {
-    let limits = Limits { moves_per_round_max: 7, in_flight_max: 9 };
-    for seed in 0..300 {
-        for (fresh, used) in rules().iter_mut().zip(&mut rules()) {
-            let layout = world(seed);
-            let mut shuffled = layout.clone();
-            let mut nodes = layout.view(T0, 0).nodes().to_vec();
-            Prng::new(seed).shuffle(&mut nodes);
-            shuffled.set_nodes(nodes);
-            let mut ledger = Ledger::new();
-            ledger.round(&mut **used, &world(seed + 1).view(T0, 1), Limits::default());
-            let again = ledger.round(&mut **used, &shuffled.view(T0, 2), limits).to_vec();
-            let mut ledger = Ledger::new();
-            let moves = ledger.round(&mut **fresh, &layout.view(T0, 2), limits);
-            assert_eq!(moves, again, "seed {seed}");
-            let room = limits.in_flight_max.saturating_sub(layout.view(T0, 0).in_flight());
-            assert!(moves.len() <= limits.moves_per_round_max.min(room), "seed {seed}");
-        }
+fn metric_capacity_keeps_the_laws() {
+    let laws = Laws::new(|| MetricCapacity::new(licences)).metadata("licences", &["1", "3", "8"]);
+    laws.movement(ALL_OF_THEM).check();
+    Laws::new(|| MetricCapacity::new(|node: &NodeView| node.capacity)).movement(1).check();
+}
+
+#[test]
+fn co_location_keeps_the_laws() {
+    Laws::new(|| CoLocation::new(LeastShard::default(), by_threes)).movement(3).check();
+    Laws::new(|| CoLocation::new(Hash, by_threes)).movement(ALL_OF_THEM).check();
+}
+
+#[test]
+fn drains_by_time_keep_the_laws_by_day_and_by_night() {
+    let hours = |hours: u64| Duration::from_secs(hours * 3_600);
+    let drain = move || LeastShard::new(1, 10).only(DrainByTime::new("reports", hours(22), hours(4)));
+    for start in [hours(9), hours(22)] {
+        Laws::new(drain).role("reports").starting_at(start).movement(ALL_OF_THEM).check();
     }
+    // Rest is for a view that does not change; at four, it does.
+    let morning = Laws::new(drain).role("reports").starting_at(hours(3) - Duration::from_secs(100));
+    assert_eq!(morning.run().expect_err("shards come back").law, Law::Rest);
+}
+
+#[test]
+fn calculated_homes_keep_the_laws() {
+    Laws::new(|| BoundedLoad::new(25)).movement(4).check();
+    Laws::new(|| BoundedLoad::new(0)).movement(ALL_OF_THEM).check();
+    Laws::new(|| Maglev::default()).movement(4).check();
+    Laws::new(|| Jump).movement(ALL_OF_THEM).check();
 }

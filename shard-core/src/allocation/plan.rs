@@ -101,13 +101,16 @@ pub struct Ledger {
     /// One bit per shard: proposed in this round.
     proposed: Vec<u64>,
     budget: usize,
+    /// By [`Rejected`]: how often, in this round.
+    refused: [u32; 5],
+    misled: u32,
 }
 
 impl Ledger {
     /// An empty ledger.
     #[must_use]
     pub const fn new() -> Self {
-        Self { moves: Vec::new(), counts: Vec::new(), proposed: Vec::new(), budget: 0 }
+        Self { moves: Vec::new(), counts: Vec::new(), proposed: Vec::new(), budget: 0, refused: [0; 5], misled: 0 }
     }
 
     /// Asks `strategy` for one round of moves on `view`. O(shards / 64 + nodes), and what the strategy costs.
@@ -123,7 +126,9 @@ impl Ledger {
         self.proposed.clear();
         self.proposed.resize(view.seats.len().div_ceil(64), 0);
         self.budget = limits.moves_per_round_max.min(limits.in_flight_max.saturating_sub(view.in_flight()));
-        strategy.plan(view, &mut Plan { view: *view, ledger: self });
+        self.refused = [0; 5];
+        self.misled = 0;
+        strategy.plan(view, &mut Plan { view: *view, whole: *view, ledger: self });
         &self.moves
     }
 
@@ -132,12 +137,28 @@ impl Ledger {
     pub fn moves(&self) -> &[Move] {
         &self.moves
     }
+
+    /// How many proposals of the last round were not taken for the reason `why`.
+    #[must_use]
+    pub const fn refused(&self, why: Rejected) -> u32 {
+        self.refused[why as usize]
+    }
+
+    /// How many proposals of the last round were for shards on their way that rested in the view given to
+    /// [`Plan::within`]: the strategy planned on a copy that is not true. They were not taken.
+    #[must_use]
+    pub const fn misled(&self) -> u32 {
+        self.misled
+    }
 }
 
 /// The moves of one round, in the making. It holds the laws: whatever a strategy proposes, only what is sound gets in.
 #[derive(Debug)]
 pub struct Plan<'a> {
+    /// What the strategy sees.
     view: ClusterView<'a>,
+    /// What there is: a view that a strategy made for itself may be wrong.
+    whole: ClusterView<'a>,
     ledger: &'a mut Ledger,
 }
 
@@ -179,19 +200,8 @@ impl Plan<'_> {
     /// # Errors
     /// If the move would break a limit or makes no sense; the plan is as it was.
     pub fn propose(&mut self, shard: ShardId, to: NodeIx, why: Why) -> Result<(), Rejected> {
-        if self.ledger.budget == 0 {
-            return Err(Rejected::BudgetSpent);
-        }
-        let from = self.view.home(shard).ok_or(Rejected::NoHome)?;
-        if self.is_moving(shard) {
-            return Err(Rejected::AlreadyMoving);
-        }
-        if !self.view.is_candidate(to) {
-            return Err(Rejected::NotACandidate);
-        }
-        if from == to {
-            return Err(Rejected::AlreadyThere);
-        }
+        let judged = self.judge(shard, to);
+        let from = judged.inspect_err(|why| self.ledger.refused[*why as usize] += 1)?;
         self.ledger.budget -= 1;
         self.ledger.counts[from.at()] -= 1;
         self.ledger.counts[to.at()] += 1;
@@ -200,9 +210,31 @@ impl Plan<'_> {
         Ok(())
     }
 
+    /// The node that `shard` would leave for `to`, if it may.
+    fn judge(&mut self, shard: ShardId, to: NodeIx) -> Result<NodeIx, Rejected> {
+        if self.ledger.budget == 0 {
+            return Err(Rejected::BudgetSpent);
+        }
+        let from = self.view.home(shard).and(self.whole.home(shard)).ok_or(Rejected::NoHome)?;
+        if self.is_moving(shard) {
+            return Err(Rejected::AlreadyMoving);
+        }
+        if self.whole.is_moving(shard) {
+            self.ledger.misled += 1;
+            return Err(Rejected::AlreadyMoving);
+        }
+        if !(self.view.is_candidate(to) && self.whole.is_candidate(to)) {
+            return Err(Rejected::NotACandidate);
+        }
+        if from == to {
+            return Err(Rejected::AlreadyThere);
+        }
+        Ok(from)
+    }
+
     /// The same plan for a strategy that shall see `view` only: what it proposes must keep to the candidates of `view`.
     pub fn within<'b>(&'b mut self, view: &ClusterView<'b>) -> Plan<'b> {
-        Plan { view: *view, ledger: self.ledger }
+        Plan { view: *view, whole: self.whole, ledger: self.ledger }
     }
 
     #[inline]

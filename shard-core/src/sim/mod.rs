@@ -55,7 +55,7 @@
 //! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `script` and
 //! `shrink`, `model` (what every message met), `checker` and `audit` (the invariants), `calm` (what must hold when the faults
 //! are over), `measure` (gaps and moves), `poison` (one tenant's, and whom it harms), `marks`, `report`. Apart from all this, `conformance`: what every host must pass
-//! (feature `std`).
+//! (feature `std`); `laws`, what every allocation strategy must keep to, and `fuzz`, the same for any bytes.
 //!
 //! May import everything; nothing imports it. The simulator needs `alloc` only.
 
@@ -68,9 +68,11 @@ mod cluster;
 pub mod conformance;
 mod event;
 mod fault;
+pub mod fuzz;
 mod harm;
 mod host;
 mod lanes;
+pub mod laws;
 mod links;
 mod marks;
 mod measure;
