@@ -3,10 +3,48 @@
 //! An idle entity costs its state and a slot; this floor decides whose state goes first. [`Passivation`] is what users
 //! configure, [`Sleepers`] keeps the order of use: every operation O(1), no timer per entity, exact under a cap. May
 //! import: collections, machine, ground.
+//!
+//! Idleness and limits are two things. For idleness there is [`Sleepers`] and its clock. For limits there is
+//! [`PassivationPolicy`], a contract without one: told who is created, used and gone, it says who must go. Most policies
+//! are an [`Order`] in the frame [`Ordered`]: [`Lru`], [`Slru`], [`Mru`], [`Lfu`], [`Sieve`], [`S3Fifo`], [`Random`].
+//! [`TinyLfu`] is composed of a window, levels and a [`Sketch`]. [`PolicyChoice`] builds each by name, and the simulator
+//! `passivation` of the examples compares them on traces.
 
+mod choice;
+mod climb;
+mod lfu;
+mod lru;
+mod mru;
+mod ordered;
+mod policy;
+mod random;
+mod rings;
+mod s3_fifo;
+mod sieve;
+mod sketch;
 mod sleepers;
+mod slru;
+#[cfg(test)]
+mod tests;
+mod tiny_lfu;
+#[cfg(any(test, feature = "sim"))]
+pub mod twins;
 
+pub use choice::PolicyChoice;
+pub use climb::HillClimb;
+pub use lfu::Lfu;
+pub use lru::Lru;
+pub use mru::Mru;
+pub use ordered::{Order, Ordered};
+pub use policy::{Census, PassivationPolicy, Tally};
+pub use random::Random;
+pub use rings::Rings;
+pub use s3_fifo::S3Fifo;
+pub use sieve::Sieve;
+pub use sketch::Sketch;
 pub use sleepers::Sleepers;
+pub use slru::Slru;
+pub use tiny_lfu::{TinyLfu, TinyLfuConfig};
 
 use core::num::NonZeroUsize;
 
