@@ -4,10 +4,12 @@
 //! how); `tests/corpora.rs` runs each over `corpora/<target>/` on stable, without a fuzzer.
 
 mod names;
+mod passivation;
 mod shuffle;
 mod wire;
 
 pub use names::names;
+pub use passivation::passivation;
 pub use shuffle::shuffle;
 pub use wire::wire;
 
@@ -15,4 +17,5 @@ pub use wire::wire;
 pub type Body = fn(&[u8]);
 
 /// Every target: its name, which is that of its corpus as well, and its body.
-pub const TARGETS: &[(&str, Body)] = &[("names", names), ("shuffle", shuffle), ("wire", wire)];
+pub const TARGETS: &[(&str, Body)] =
+    &[("names", names), ("passivation", passivation), ("shuffle", shuffle), ("wire", wire)];
