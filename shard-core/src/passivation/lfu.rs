@@ -11,8 +11,8 @@ const RINGS: u16 = 256;
 ///
 /// Without ageing, what was popular once stays: right for popularity that never changes. With ageing, a count starts from
 /// the priority of whoever went last, so old fame is overtaken. Uses beyond 255 count no more; the most popular are then in
-/// order of use. Touch: one relinking; victim: a search in a bitmap of four words. 16 bytes for each entity tracked and
-/// eight thousand for each instance.
+/// order of use. Touch: one relinking; victim: a search in a bitmap of four words. 16 bytes for each entity tracked
+/// (20 while the table grows) and eight thousand for each instance.
 ///
 /// Source: Arlitt et al., *Evaluating content management techniques for Web proxy caches*, 2000 (LFU-DA); Shah, Mitra and
 /// Matani, *An O(1) algorithm for implementing the LFU cache eviction scheme*, 2010.

@@ -3,12 +3,12 @@
 use alloc::vec::Vec;
 
 use super::ordered::Order;
-use super::rings::Rings;
+use super::rings::{Rings, reach};
 use crate::prng::Prng;
 
 /// Everyone awake is equally likely to go: the floor that every other policy has to beat. On a loop it beats most.
 ///
-/// Touch: nothing at all. 24 bytes for each entity tracked. The same seed picks the same.
+/// Touch: nothing at all. 24 bytes for each entity tracked, 30 while tables grow. The same seed picks the same.
 #[derive(Clone, Debug)]
 pub struct Random {
     prng: Prng,
@@ -33,11 +33,10 @@ impl Order for Random {
     fn enter(&mut self, rings: &mut Rings, index: u32, _: u64) {
         rings.put(index, 0);
         let at = index as usize;
-        if at >= self.places.len() {
-            self.places.resize(at + 1, 0);
-        }
-        self.places[at] = self.members.len() as u32;
-        self.members.push(index);
+        reach(&mut self.places, at, 0);
+        let last = self.members.len();
+        self.places[at] = last as u32;
+        reach(&mut self.members, last, index);
     }
 
     fn touch(&mut self, _: &mut Rings, _: u32) {}

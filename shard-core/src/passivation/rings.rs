@@ -55,7 +55,7 @@ impl Rings {
         self.census
     }
 
-    /// The bytes allocated: 16 for each place up to the greatest, and 32 for each ring.
+    /// The bytes allocated: 16 for each place up to the greatest, 20 at most while they grow, and 32 for each ring.
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.nodes.capacity() * size_of::<Node>() + self.tallies.capacity() * size_of::<Tally>()
@@ -138,9 +138,7 @@ impl Rings {
     pub(super) fn admit(&mut self, index: u32, weight: u32) {
         let at = self.at(index);
         assert!(at < ABSENT_LINK, "the greatest numbers are no places");
-        if at >= self.nodes.len() {
-            self.nodes.resize(at + 1, NOBODY);
-        }
+        reach(&mut self.nodes, at, NOBODY);
         self.nodes[at] = Node { weight, ..NOBODY };
     }
 
@@ -250,6 +248,17 @@ impl Rings {
     #[inline]
     fn index(&self, node: u32) -> Option<u32> {
         node.checked_sub(self.tallies.len() as u32)
+    }
+}
+
+/// Makes `items` long enough to have a place `at`. They grow by a quarter at a time: so much of what is allocated is idle
+/// at most, and an item is still moved only a few times.
+pub(super) fn reach<T: Clone>(items: &mut Vec<T>, at: usize, vacant: T) {
+    if at >= items.len() {
+        if at >= items.capacity() {
+            items.reserve_exact((at + 1 - items.len()).max(items.len() / 4));
+        }
+        items.resize(at + 1, vacant);
     }
 }
 

@@ -3,7 +3,7 @@
 use alloc::{vec, vec::Vec};
 
 use super::ordered::Order;
-use super::rings::Rings;
+use super::rings::{Rings, reach};
 
 const SMALL: u16 = 0;
 const MAIN: u16 = 1;
@@ -44,9 +44,7 @@ impl Order for S3Fifo {
 
     fn enter(&mut self, rings: &mut Rings, index: u32, hash: u64) {
         let (at, fingerprint) = (index as usize, (hash >> 32) as u32);
-        if at >= self.fingerprints.len() {
-            self.fingerprints.resize(at + 1, 0);
-        }
+        reach(&mut self.fingerprints, at, 0);
         self.fingerprints[at] = fingerprint;
         let known = self.ghosts.take(fingerprint);
         rings.set_bits(index, 0);

@@ -7,7 +7,7 @@ use super::rings::Rings;
 /// bits it finds, takes the first without one and waits there.
 ///
 /// As good as far heavier policies where some are popular and many come once. A loop over more than the limit defeats it
-/// as it does LRU. Touch: one store, the cheapest of all. 16 bytes for each entity tracked.
+/// as it does LRU. Touch: one store, the cheapest of all. 16 bytes for each entity tracked, 20 while the table grows.
 ///
 /// Source: Zhang, Yang, Yue, Vigfusson and Rashmi, *SIEVE is simpler than LRU*, NSDI 2024.
 #[derive(Clone, Copy, Debug, Default)]

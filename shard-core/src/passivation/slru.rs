@@ -9,7 +9,7 @@ use super::rings::Rings;
 /// lets its oldest down to the one below. The oldest of level 0 goes.
 ///
 /// A scan passes through level 0 and leaves the other levels alone. Touch: two relinkings at most. 16 bytes for each entity
-/// tracked.
+/// tracked, 20 while the table grows.
 ///
 /// Source: Karedla, Love and Wherry, *Caching strategies to improve disk system performance*, 1994 (two levels); Huang et
 /// al., *An analysis of Facebook photo caching*, 2013 (four).

@@ -99,7 +99,7 @@ fn what_is_held_never_exceeds_the_limit_by_more_than_the_pinned_and_the_newest()
 #[test]
 fn bytes_for_each_entity_tracked_are_as_stated() {
     let stated = |choice| match choice {
-        PolicyChoice::Random => 24.0,
+        PolicyChoice::Random => 25.0,
         PolicyChoice::S3Fifo => 36.0,
         PolicyChoice::TinyLfu | PolicyChoice::ClimbingTinyLfu => 36.0,
         _ => 16.0,
@@ -112,6 +112,18 @@ fn bytes_for_each_entity_tracked_are_as_stated() {
         // What an instance takes whoever is in it is no entity's.
         let each = (policy.bytes() as f64 - choice.build(1, 1).bytes() as f64) / entities as f64;
         assert!(each <= stated(choice) + 0.2, "{}: {each}", choice.name());
+    }
+}
+
+#[test]
+fn lru_and_sieve_never_take_more_than_twenty_bytes_each() {
+    for choice in [PolicyChoice::Lru, PolicyChoice::Sieve] {
+        let mut policy = choice.build(u64::MAX, 1);
+        for index in 0..100_000 {
+            policy.created(index, hash(index), 1, &mut |_| ());
+            let most = 20 * (index as usize + 1) + 64;
+            assert!(policy.bytes() <= most, "{}: {} bytes for {}", choice.name(), policy.bytes(), index + 1);
+        }
     }
 }
 

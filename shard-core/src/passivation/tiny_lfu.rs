@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::climb::HillClimb;
 use super::policy::{Census, PassivationPolicy};
-use super::rings::Rings;
+use super::rings::{Rings, reach};
 use super::sketch::Sketch;
 use super::slru::Levels;
 
@@ -190,9 +190,7 @@ impl TinyLfu {
 
     fn enter(&mut self, index: u32, hash: u64, pick: &mut dyn FnMut(u32)) {
         let at = index as usize;
-        if at >= self.fingerprints.len() {
-            self.fingerprints.resize(at + 1, 0);
-        }
+        reach(&mut self.fingerprints, at, 0);
         self.fingerprints[at] = (hash >> 32) as u32;
         self.count(index, false);
         self.rings.put(index, WINDOW);
