@@ -79,4 +79,15 @@ mod tests {
             expected *= 0.5;
         }
     }
+
+    #[test]
+    fn it_turns_round_when_the_rate_falls_and_restarts_when_it_falls_much() {
+        let mut climb = HillClimb::new(2.0, 0.4, 0.8, 0.5);
+        climb.resize(10);
+        let mut step = |hits| {
+            (0..20).for_each(|at| climb.used(at < hits));
+            climb.step()
+        };
+        assert_eq!([20, 10, 10, 18, 0, 10, 10].map(&mut step), [-0.4, 0.4, 0.2, 0.1, -0.05, -0.4, -0.2]);
+    }
 }

@@ -52,9 +52,10 @@ impl Naive for Segments {
             if let Some(entry) = take(&mut self.0[level], index) {
                 let next = (level + 1).min(self.0.len() - 1);
                 self.0[next].push(entry);
-                return if next > level {
-                    self.shed(next)
-                };
+                if next > level {
+                    self.shed(next);
+                }
+                return;
             }
         }
     }
