@@ -4,11 +4,13 @@
 //! how); `tests/corpora.rs` runs each over `corpora/<target>/` on stable, without a fuzzer.
 
 mod names;
+mod passivation;
 mod rebalance;
 mod shuffle;
 mod wire;
 
 pub use names::names;
+pub use passivation::passivation;
 pub use rebalance::rebalance;
 pub use shuffle::shuffle;
 pub use wire::wire;
@@ -18,4 +20,4 @@ pub type Body = fn(&[u8]);
 
 /// Every target: its name, which is that of its corpus as well, and its body.
 pub const TARGETS: &[(&str, Body)] =
-    &[("names", names), ("rebalance", rebalance), ("shuffle", shuffle), ("wire", wire)];
+    &[("names", names), ("passivation", passivation), ("rebalance", rebalance), ("shuffle", shuffle), ("wire", wire)];

@@ -3,10 +3,74 @@
 //! An idle entity costs its state and a slot; this floor decides whose state goes first. [`Passivation`] is what users
 //! configure, [`Sleepers`] keeps the order of use: every operation O(1), no timer per entity, exact under a cap. May
 //! import: collections, machine, ground.
+//!
+//! Idleness and limits are two things. For idleness there is [`Sleepers`] and its clock. For limits there is
+//! [`PassivationPolicy`], a contract without one: told who is created, used and gone, it says who must go. Most policies
+//! are an [`Order`] in the frame [`Ordered`]: [`Lru`], [`Slru`], [`Mru`], [`Lfu`], [`Sieve`], [`S3Fifo`], [`Random`].
+//! [`TinyLfu`] is composed of a window, levels and a [`Sketch`]. [`PolicyChoice`] builds each by name, and the simulator
+//! `passivation` of the examples compares them on traces.
+//!
+//! Which to take, by what the messages are like:
+//!
+//! | messages | take | why |
+//! |---|---|---|
+//! | not known | [`S3Fifo`] | never far below [`Lru`] on five traces, seven points and more above it on three |
+//! | stable popularity, scans, loops | [`TinyLfu`] | nearest to the optimum there, the only one beside [`Mru`] that does well on loops; slow where popularity moves |
+//! | what was used lately is used again | [`Lru`] | on traces of pure recency nothing beats it by much |
+//! | loops and nothing else | [`Mru`] | keeps a fixed part awake |
+//! | touches must cost next to nothing | [`Sieve`] | one store; near [`S3Fifo`] where popularity is stable, far behind where it moves |
+//!
+//! Hits in percent, a million messages (zipf 0.9 over 100,000 entities; a loop of 20,000; the same zipf interrupted by
+//! scans; the same with popularity that moves on ten times) and a month of aircraft, by the simulator with seed 1:
+//!
+//! | trace, limit | optimum | [`Lru`] | [`Sieve`] | [`S3Fifo`] | [`TinyLfu`] |
+//! |---|---|---|---|---|---|
+//! | zipf 1,000 | 53.4 | 34.3 | 44.5 | 45.2 | 45.1 |
+//! | zipf 10,000 | 76.6 | 60.4 | 66.2 | 66.7 | 67.6 |
+//! | loop 1,000 | 4.9 | 0 | 0 | 0 | 0 |
+//! | loop 10,000 | 49.0 | 0 | 0 | 0 | 48.2 |
+//! | scan and zipf 1,000 | 35.7 | 22.7 | 29.6 | 30.3 | 30.0 |
+//! | scan and zipf 10,000 | 51.0 | 33.7 | 43.6 | 42.8 | 44.6 |
+//! | shifting 1,000 | 52.8 | 34.2 | 36.2 | 42.6 | 41.5 |
+//! | shifting 10,000 | 74.0 | 59.1 | 49.4 | 57.7 | 52.9 |
+//! | flights 300 | 55.4 | 15.0 | 16.5 | 27.5 | 28.3 |
+//! | flights 1,000 | 79.3 | 61.2 | 53.1 | 60.6 | 58.8 |
 
+mod choice;
+mod climb;
+mod lfu;
+mod lru;
+mod mru;
+mod ordered;
+mod policy;
+mod random;
+mod rings;
+mod s3_fifo;
+mod sieve;
+mod sketch;
 mod sleepers;
+mod slru;
+#[cfg(test)]
+mod tests;
+mod tiny_lfu;
+#[cfg(any(test, feature = "sim"))]
+pub mod twins;
 
+pub use choice::PolicyChoice;
+pub use climb::HillClimb;
+pub use lfu::Lfu;
+pub use lru::Lru;
+pub use mru::Mru;
+pub use ordered::{Order, Ordered};
+pub use policy::{Census, PassivationPolicy, Tally};
+pub use random::Random;
+pub use rings::Rings;
+pub use s3_fifo::S3Fifo;
+pub use sieve::Sieve;
+pub use sketch::Sketch;
 pub use sleepers::Sleepers;
+pub use slru::Slru;
+pub use tiny_lfu::{TinyLfu, TinyLfuConfig};
 
 use core::num::NonZeroUsize;
 
