@@ -88,6 +88,6 @@ fn drains_by_time_keep_the_laws_by_day_and_by_night() {
 fn calculated_homes_keep_the_laws() {
     Laws::new(|| BoundedLoad::new(25)).movement(4).check();
     Laws::new(|| BoundedLoad::new(0)).movement(ALL_OF_THEM).check();
-    Laws::new(|| Maglev::default()).movement(4).check();
+    Laws::new(Maglev::default).movement(4).check();
     Laws::new(|| Jump).movement(ALL_OF_THEM).check();
 }
