@@ -15,6 +15,10 @@ type Make = fn() -> Box<dyn AllocationStrategy>;
 /// Shards that change places are no more than all of them: a cluster has ten nodes at most, and an even share is a tenth.
 const ALL_OF_THEM: u32 = 10;
 
+/// Rounds to see whether rest lasts: enough for a strategy to go round in circles among ten nodes, and few enough for many
+/// inputs a second.
+const QUIET: u32 = 24;
+
 /// Those that answer by what they see alone, with the factor of movement and the limit that they claim.
 const STRATEGIES: &[(Make, u32, usize)] = &[
     (|| Box::new(Hash), ALL_OF_THEM, usize::MAX),
@@ -46,10 +50,13 @@ const REMEMBERING: &[Make] = &[
 /// The bytes are a cluster: `shard_core::sim::laws` says how.
 pub fn rebalance(bytes: &[u8]) {
     for (make, factor, limit) in STRATEGIES {
-        check_laws(bytes, &Laws::new(make).role("big").movement(*factor).at_most_in_flight(*limit));
+        check_laws(bytes, &Laws::new(make).role("big").resting_for(QUIET).movement(*factor).at_most_in_flight(*limit));
     }
     for make in REMEMBERING {
-        check_laws(bytes, &Laws::new(make).role("big").remembering(Duration::from_secs(60)).movement(ALL_OF_THEM));
+        check_laws(
+            bytes,
+            &Laws::new(make).role("big").resting_for(QUIET).remembering(Duration::from_secs(60)).movement(ALL_OF_THEM),
+        );
     }
 }
 

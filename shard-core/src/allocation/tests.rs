@@ -179,6 +179,39 @@ fn a_plan_holds_the_laws() {
 }
 
 #[test]
+fn a_copy_of_the_view_that_is_not_true_gets_nothing_past_the_plan() {
+    /// Plans on a copy in which everybody accepts and nothing is on its way.
+    struct Deluded;
+    impl AllocationStrategy for Deluded {
+        fn name(&self) -> &'static str {
+            "deluded"
+        }
+        fn place(&mut self, _: &ClusterView<'_>, _: &Request) -> Option<NodeIx> {
+            None
+        }
+        fn plan(&mut self, _: &ClusterView<'_>, plan: &mut Plan<'_>) {
+            let copy = layout(&[&[0, 1, 2, 3], &[], &[]]);
+            let view = copy.view(T0, 0);
+            let mut plan = plan.within(&view);
+            let mut nested = plan.within(&view);
+            let proposed = [(0, 1), (1, 2), (2, 1), (3, 1)];
+            let answers = proposed.map(|(shard, to)| nested.propose(ShardId(shard), NodeIx(to), Why::Rule));
+            use Rejected::{AlreadyMoving, NoHome, NotACandidate};
+            assert_eq!(answers, [Err(AlreadyMoving), Err(NotACandidate), Ok(()), Err(NoHome)]);
+        }
+    }
+    let mut truth = layout(&[&[0, 1, 2, 3], &[], &[]]);
+    truth.depart(ShardId(0), Some(NodeIx(1)));
+    truth.free(ShardId(3));
+    truth.set_accepts(NodeIx(2), false);
+    let mut ledger = Ledger::new();
+    let moves = ledger.round(&mut Deluded, &truth.view(T0, 0), Limits::default());
+    assert_eq!(moves.iter().map(|m| (m.shard.0, m.to.0)).collect::<Vec<_>>(), [(2, 1)]);
+    assert_eq!((ledger.misled(), ledger.refused(Rejected::NotACandidate)), (1, 1));
+    assert_eq!((ledger.refused(Rejected::NoHome), ledger.refused(Rejected::BudgetSpent)), (1, 0));
+}
+
+#[test]
 fn only_admitted_nodes_are_used_and_shards_elsewhere_are_fetched() {
     let backend = |view: &ClusterView<'_>, ix| view.node(ix).address != "h:10";
     let mut strategy: Box<dyn AllocationStrategy> = Box::new(LeastShard::new(1, 10).only(backend));

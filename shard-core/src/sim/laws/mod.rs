@@ -197,6 +197,12 @@ impl<S: AllocationStrategy + 'static, F: Fn() -> S> Laws<F> {
         self
     }
 
+    /// Once it rests, it is watched for `rounds` more; 200 unless said otherwise.
+    pub fn resting_for(mut self, rounds: u32) -> Self {
+        self.terms.quiet_rounds = rounds;
+        self
+    }
+
     /// Some nodes have the role `role`.
     pub fn role(mut self, role: &str) -> Self {
         self.traits.roles.push(role.into());
