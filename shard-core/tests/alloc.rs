@@ -15,6 +15,7 @@ use shard_core::driver::{Alone, Engine, TypeConfig};
 use shard_core::entity::{Accepts, Alarm, CatchUnwind, Clock, Services};
 use shard_core::id::{Incarnation, NodeId, NodeKey};
 use shard_core::node::NodeConfig;
+use shard_core::passivation::{PassivationPolicy, PolicyChoice};
 use shard_core::prelude::*;
 use shard_core::time::Instant;
 
@@ -237,4 +238,26 @@ fn a_hand_costs_no_allocation() {
         assert!(Isolation::new(128, 6).expect("a hand").squished(16) < 0.03);
     });
     assert_eq!(count, 0);
+}
+
+#[test]
+fn policies_allocate_for_new_places_only() {
+    for choice in PolicyChoice::ALL {
+        let mut policy = choice.build(1_000, 1);
+        let mut picked = 1_000;
+        let mut come = |policy: &mut dyn PassivationPolicy, number: u64| {
+            let place = picked;
+            policy.created(place, number << 32, 1, &mut |index| picked = index);
+            policy.removed(picked);
+        };
+        (0..1_000_u32).for_each(|index| policy.created(index, u64::from(index) << 32, 1, &mut |_| ()));
+        come(&mut *policy, 1_000);
+        let count = allocations(|| {
+            for number in 1_001..5_000 {
+                policy.touched(number as u32 % 1_000);
+                come(&mut *policy, number);
+            }
+        });
+        assert_eq!(count, 0, "{}", choice.name());
+    }
 }

@@ -102,7 +102,7 @@ fn policies(names: &[String]) -> Result<Vec<PolicyChoice>, String> {
     names.iter().map(choice).collect()
 }
 
-fn table(run: &Run) -> String {
+fn table(run: &Run<'_>) -> String {
     let Trace { name, messages, entities } = run.trace;
     let mut lines = format!(
         "{name}: {} messages for {entities} entities, {} awake at most\n{:>20} {:>9} {:>9} {:>14} {:>9}\n",
@@ -128,7 +128,7 @@ fn table(run: &Run) -> String {
     lines + "\n"
 }
 
-fn object(run: &Run) -> serde_json::Value {
+fn object(run: &Run<'_>) -> serde_json::Value {
     let policy = |(policy, figures): (&str, &Figures)| {
         json!({
             "policy": policy,

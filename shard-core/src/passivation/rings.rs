@@ -12,7 +12,7 @@ const PINNED: u16 = u16::MAX - 2;
 /// What policies are made of: doubly linked rings threaded through one node of 16 bytes per place, each place in one ring
 /// at most. A node also keeps the weight of its entity and 16 bits for the policy's own use.
 ///
-/// Every operation is O(1); only [`admit`](Self::admit) allocates, amortised.
+/// Every operation is O(1); only the frame's admission of a newcomer allocates, amortised.
 #[derive(Clone, Debug)]
 pub struct Rings {
     /// First a sentinel per ring, then the places: place `index` is node `rings + index`.

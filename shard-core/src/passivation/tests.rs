@@ -27,7 +27,7 @@ fn every_policy_picks_whom_its_twin_picks() {
             let mut twin = Twin::new(choice, limit, seed);
             for step in 0..1_500 {
                 let (index, act) = (prng.below(INDICES).min(prng.below(INDICES)) as u32, prng.below(64));
-                let weight = if by_weight { 1 + prng.below(5) as u32 } else { 1 };
+                let weight = if by_weight { prng.below(6) as u32 } else { 1 };
                 let (mut picked, place) = (Vec::new(), (choice.name(), seed, step));
                 let mut pick = |index| picked.push(index);
                 let expected = match act {

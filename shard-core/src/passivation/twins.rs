@@ -108,7 +108,7 @@ impl Twin {
             return vec![];
         }
         let entry = Entry(index, (hash >> 32) as u32, u64::from(weight));
-        let picked = self.make_room(entry.2);
+        let picked = if matches!(self.parts, Parts::Ordered(_)) { self.make_room(entry.2) } else { vec![] };
         self.enter(entry, picked)
     }
 
@@ -128,11 +128,9 @@ impl Twin {
     fn make_room(&mut self, more: u64) -> Vec<u32> {
         let (pinned, mut picked) = (weight(&self.pinned), vec![]);
         if let Parts::Composite(composite) = &mut self.parts {
-            if more == 0 {
-                let gone = composite.close(pinned);
-                picked.extend(gone.iter().map(|entry| entry.0));
-                self.stopping.extend(gone);
-            }
+            let gone = composite.close(pinned);
+            picked.extend(gone.iter().map(|entry| entry.0));
+            self.stopping.extend(gone);
             return picked;
         }
         while self.weights()[..2].iter().sum::<u64>() + more > self.limit {

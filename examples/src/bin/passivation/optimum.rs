@@ -7,7 +7,7 @@ use super::trace::Trace;
 
 /// Whoever is used last of all goes, be it the newcomer: Belady, *A study of replacement algorithms for a virtual-storage
 /// computer*, 1966, for entities that may go as soon as their message is handled. It knows the future. O(n log n).
-pub fn optimum(trace: &Trace, limit: u32) -> Figures {
+pub(crate) fn optimum(trace: &Trace, limit: u32) -> Figures {
     const NEVER: usize = usize::MAX;
     let mut next = vec![NEVER; trace.messages.len()];
     let mut seen = vec![NEVER; trace.entities as usize];

@@ -18,7 +18,7 @@ const COLOURS: [&str; 12] = [
 ];
 
 /// The whole page.
-pub fn page(runs: &[Run<'_>]) -> String {
+pub(crate) fn page(runs: &[Run<'_>]) -> String {
     let mut page = String::from(HEAD);
     for runs in runs.chunk_by(|a, b| std::ptr::eq(a.trace, b.trace)) {
         let trace = runs[0].trace;

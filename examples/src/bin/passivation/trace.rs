@@ -19,22 +19,22 @@ const SHIFTS: usize = 10;
 const EXPONENT: f64 = 0.9;
 
 /// A trace that has been read or made up.
-pub struct Trace {
+pub(crate) struct Trace {
     /// As it was asked for.
-    pub name: String,
+    pub(crate) name: String,
     /// The entity of each message, by the order of first appearance.
-    pub messages: Vec<u32>,
+    pub(crate) messages: Vec<u32>,
     /// How many entities appear.
-    pub entities: u32,
+    pub(crate) entities: u32,
 }
 
 /// The hash by which policies know an entity.
-pub fn hash(entity: u32) -> u64 {
+pub(crate) fn hash(entity: u32) -> u64 {
     hash::entity(&entity.to_string())
 }
 
 /// Makes up the trace of that name, or reads the file.
-pub fn open(name: &str, args: &Args) -> Result<Trace, String> {
+pub(crate) fn open(name: &str, args: &Args) -> Result<Trace, String> {
     let (messages, entities) = (args.messages as usize, args.entities as usize);
     let mut prng = Prng::new(args.seed).fork("trace");
     let ids: Vec<u64> = match name {
