@@ -28,24 +28,61 @@
 //! ```
 
 mod by_tenant;
+mod chain;
+mod choices;
+mod consistent_hashing;
+mod external;
 mod filter;
+mod first_few;
 mod hash;
+mod held;
 mod layout;
 mod least_shard;
+mod metadata_match;
+mod pairs;
+mod pins;
 mod plan;
+mod random;
+mod seed_least_shard;
+mod shared;
 #[cfg(test)]
 mod tests;
+mod threshold_least_shard;
+mod two_phase;
+mod version_aware;
+mod version_match;
 mod view;
+mod weighted_move;
+mod weighted_rendezvous;
+mod zone_spread;
 
 use alloc::boxed::Box;
 
 pub use by_tenant::ByTenant;
+pub use chain::{Chain, DuplicateOrder};
+pub use choices::{ActivationCount, TwoChoices};
+pub use consistent_hashing::ConsistentHashing;
+pub use external::{External, Homes};
 pub use filter::{Filter, Only, Preferring};
 pub use hash::Hash;
 pub use layout::Layout;
 pub use least_shard::LeastShard;
+pub use metadata_match::{PreferredMatch, RequiredMatch};
+pub use pins::{Orders, Pins};
 pub use plan::{Ledger, Limits, Move, Plan, Rejected, Why};
+pub use random::{PreferLocal, Random};
+pub use seed_least_shard::SeedLeastShard;
+#[cfg(any(test, feature = "std"))]
+pub use shared::Shared;
+pub use shared::Source;
+pub use threshold_least_shard::ThresholdLeastShard;
+pub use two_phase::TwoPhaseLeastShard;
+pub use version_aware::VersionAware;
+pub use version_match::{InZones, VersionMatch};
 pub use view::{ClusterView, NodeIx, NodeView, Stats, ZoneIx};
+pub use weighted_move::WeightedMove;
+pub use weighted_rendezvous::WeightedRendezvous;
+pub use zone_spread::ZoneSpread;
 
 use crate::id::ShardId;
 
