@@ -26,6 +26,23 @@
 //! }
 //! let strategy = Roomiest.only(|view: &ClusterView<'_>, ix| view.node(ix).has_role("backend"));
 //! ```
+//!
+//! | strategy | places | moves | for |
+//! |---|---|---|---|
+//! | [`LeastShard`] | where the fewest are | until counts are one apart | the default |
+//! | [`TwoPhaseLeastShard`], [`ThresholdLeastShard`], [`SeedLeastShard`] | likewise | as Akka and actor-ts do | clusters that shall behave as they did |
+//! | [`ZoneSpread`] | in the zone with the fewest | until zones and nodes are one apart | surviving the loss of a zone |
+//! | [`WeightedMove`] | where most room is by count | load, within a budget | shards that differ in load |
+//! | [`WeightedRendezvous`] | by draw and capacity | what a change of nodes calls for | homes that outlive a full restart |
+//! | [`ConsistentHashing`], [`Hash`] | by ring, by number | what the rule names | owners that others compute too |
+//! | [`TwoChoices`], [`ActivationCount`] | the better of a few drawn | nothing | very many nodes; nodes that warm up |
+//! | [`Random`], [`PreferLocal`] | anywhere, near the caller | nothing, the inner one's | very many shards; one caller to a shard |
+//! | [`External`], [`Pins`] | where users or operators say | what they say, then the inner one's | control from outside |
+//! | [`VersionAware`], [`ByTenant`] | among the newest, in the tenant's hand | the inner one's among these | rolling updates; tenants apart |
+//!
+//! Filters narrow the candidates of any of them, through [`only`](AllocationStrategy::only) and
+//! [`preferring`](AllocationStrategy::preferring): [`RequiredMatch`], [`PreferredMatch`], [`InZones`], [`VersionMatch`],
+//! closures, and a [`Chain`] of these.
 
 mod by_tenant;
 mod chain;

@@ -3,6 +3,7 @@
 use std::{boxed::Box, format, string::String, time::Instant as Clock, vec, vec::Vec};
 
 pub(super) mod laws;
+mod speed;
 
 use proptest::prelude::*;
 

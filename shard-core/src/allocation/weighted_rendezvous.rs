@@ -1,6 +1,7 @@
 //! By the highest random weight.
 
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Rejected, Request, Why};
 use crate::id::{NodeId, ShardId};
@@ -36,27 +37,31 @@ struct Member {
     ix: NodeIx,
 }
 
-/// A shard's draw for a node. The smaller distance for the weight comes first.
+/// What a shard drew for a node, which stands at `at`.
 #[derive(Clone, Copy, Debug)]
 struct Draw {
-    /// Minus the logarithm of the drawn fraction.
-    distance: u64,
-    weight: u32,
-    id: NodeId,
+    drawn: u64,
+    member: Member,
+    at: u16,
 }
 
 impl Draw {
-    fn new(shard: ShardId, member: &Member) -> Self {
-        // 64 whole bits minus the logarithm of a number of 64 bits; of zero, that of one.
-        let drawn = mix(mix(SHARDS, u64::from(shard.0)), member.id.0).max(1);
-        Self { distance: (64 << FRACTION_BITS) - log2(drawn), weight: member.weight, id: member.id }
+    /// Whether it comes before one of the same weight.
+    fn is_greater(&self, other: &Self) -> bool {
+        (self.drawn, Reverse(self.member.id)) > (other.drawn, Reverse(other.member.id))
     }
 
-    /// Compared crosswise, so whole numbers decide.
+    /// Minus the logarithm of the drawn fraction: 64 whole bits minus that of a number of 64 bits; of zero, that of one.
+    fn distance(&self) -> u128 {
+        u128::from((64 << FRACTION_BITS) - log2(self.drawn.max(1)))
+    }
+
+    /// Whether it comes before another: the smaller distance for the weight does. Compared crosswise, so whole numbers
+    /// decide.
     fn is_before(&self, other: &Self) -> bool {
-        let mine = u128::from(self.distance) * u128::from(other.weight);
-        let theirs = u128::from(other.distance) * u128::from(self.weight);
-        (mine, self.id) < (theirs, other.id)
+        let mine = self.distance() * u128::from(other.member.weight);
+        let theirs = other.distance() * u128::from(self.member.weight);
+        mine < theirs || (mine == theirs && self.is_greater(other))
     }
 }
 
@@ -71,34 +76,55 @@ impl WeightedRendezvous {
     }
 }
 
-fn members(view: &ClusterView<'_>) -> impl Iterator<Item = Member> {
-    view.candidates().iter().map(move |ix| {
+/// The candidates in ascending order of their weights.
+fn members(view: &ClusterView<'_>) -> Vec<Member> {
+    let member = |ix: &NodeIx| {
         let node = view.node(*ix);
         Member { id: node.id.id, weight: node.capacity.max(1), ix: *ix }
-    })
+    };
+    let mut members: Vec<Member> = view.candidates().iter().map(member).collect();
+    members.sort_unstable_by_key(|member| (member.weight, member.ix));
+    members
 }
 
-/// The first in the shard's order.
-fn first(shard: ShardId, members: impl Iterator<Item = (u16, Member)>) -> Option<(u16, Member)> {
-    let mut best: Option<(Draw, (u16, Member))> = None;
+/// The first in the shard's order. Of neighbours with equal weights the greatest draw is the first, so a logarithm is taken
+/// per weight only.
+fn first(shard: ShardId, members: impl Iterator<Item = (u16, Member)>) -> Option<Draw> {
+    let key = mix(SHARDS, u64::from(shard.0));
+    let (mut best, mut leader): (Option<Draw>, Option<Draw>) = (None, None);
     for (at, member) in members {
-        let draw = Draw::new(shard, &member);
-        if best.is_none_or(|(best, _)| draw.is_before(&best)) {
-            best = Some((draw, (at, member)));
+        let draw = Draw { drawn: mix(key, member.id.0), member, at };
+        match leader {
+            Some(led) if led.member.weight == member.weight => {
+                if draw.is_greater(&led) {
+                    leader = Some(draw);
+                }
+            }
+            _ => {
+                best = earlier(best, leader);
+                leader = Some(draw);
+            }
         }
     }
-    best.map(|(_, found)| found)
+    earlier(best, leader)
+}
+
+fn earlier(best: Option<Draw>, other: Option<Draw>) -> Option<Draw> {
+    match (best, other) {
+        (Some(best), Some(other)) if other.is_before(&best) => Some(other),
+        (best, other) => best.or(other),
+    }
 }
 
 impl Cache {
     /// Finds the owners on the candidates of `view`. A shard whose owner is still there asks only those that are new.
     fn refresh(&mut self, view: &ClusterView<'_>) {
         let shards = view.shards().len();
-        if self.owners.len() == shards && members(view).eq(self.members.iter().copied()) {
+        let members = members(view);
+        if self.owners.len() == shards && members == self.members {
             return;
         }
         let former = core::mem::take(&mut self.members);
-        let members: Vec<Member> = members(view).collect();
         let same = |a: &Member, b: &Member| (a.id, a.weight) == (b.id, b.weight);
         let now_at = |old: &Member| members.iter().position(|new| same(old, new)).map(|at| at as u16);
         let now_at: Vec<Option<u16>> = former.iter().map(now_at).collect();
@@ -111,7 +137,7 @@ impl Cache {
                 Some(at) => first(shard, fresh.iter().copied().chain([(at, members[usize::from(at)])])),
                 None => first(shard, all()),
             };
-            *owner = found.map_or(NOBODY, |(at, _)| at);
+            *owner = found.map_or(NOBODY, |draw| draw.at);
         }
         self.members = members;
     }
@@ -125,12 +151,12 @@ impl AllocationStrategy for WeightedRendezvous {
         "weighted-rendezvous"
     }
 
-    /// O(candidates), a logarithm each.
+    /// O(candidates log candidates), a logarithm per weight.
     fn place(&mut self, view: &ClusterView<'_>, request: &Request) -> Option<NodeIx> {
-        first(request.shard, (0..).zip(members(view))).map(|(_, member)| member.ix)
+        first(request.shard, (0..).zip(members(view))).map(|draw| draw.member.ix)
     }
 
-    /// Every shard whose owner is not the first in its order, in ascending order. O(shards + candidates). After nodes have
+    /// Every shard whose owner is not the first in its order, in ascending order. O(shards + candidates log candidates). After nodes have
     /// come O(shards x new), after nodes have gone O(their shards x candidates), and O(shards x candidates) at first.
     fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
         self.cache.refresh(view);
