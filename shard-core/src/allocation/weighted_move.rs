@@ -83,7 +83,8 @@ impl AllocationStrategy for WeightedMove {
         view.candidates().iter().copied().min_by(|a, b| by_room(view, *a, *b))
     }
 
-    /// O(shards) while nobody is hot; else O(shards + s log s + moves x candidates) for `s` shards on hot nodes.
+    /// O(shards) while nobody is hot; else O(shards + s log s + moves x candidates) for `s` shards on the hot
+    /// nodes that get to give.
     fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
         let mut loads = Loads::weigh(view, plan);
         let stop = self.stop_permille.min(self.start_permille);
@@ -185,44 +186,67 @@ impl Loads {
     }
 }
 
-/// The shards that hot nodes can give.
+/// The shards that hot nodes can give, node by node.
 #[derive(Debug)]
 struct Offers {
-    /// By node and weight; of equals the lowest number last, where a search from above finds it first.
-    shards: Vec<(NodeIx, u64, Reverse<ShardId>)>,
+    /// Once a node is sorted, by weight; of equals the lowest number last, where a search from above finds it first.
+    shards: Vec<(u32, Reverse<ShardId>)>,
     taken: Vec<bool>,
+    /// Per node: where its shards end. They begin where those of the node before it end.
+    ends: Vec<usize>,
+    sorted: Vec<bool>,
 }
 
 impl Offers {
+    /// Two passes over the shards and no sorting: few nodes may get to give before the budget is spent.
     fn collect(view: &ClusterView<'_>, plan: &Plan<'_>, loads: &Loads, stop: u32, cool_down: Duration) -> Self {
         let mut hot = alloc::vec![false; view.nodes().len()];
         view.candidates().iter().for_each(|ix| hot[ix.at()] = loads.is_above(*ix, stop));
-        let settled = |shard: ShardId| view.age(shard).is_some_and(|age| age >= cool_down);
-        let mut shards = Vec::new();
+        let offer = |shard: ShardId| {
+            let home = view.home(shard).filter(|home| hot[home.at()])?;
+            let weight = view.load(shard).unwrap_or(1);
+            let settled = view.age(shard).is_some_and(|age| age >= cool_down);
+            (weight > 0 && settled && !plan.is_moving(shard)).then_some((home, weight))
+        };
+        let mut ends = alloc::vec![0; view.nodes().len()];
+        view.shards().filter_map(offer).for_each(|(home, _)| ends[home.at()] += 1);
+        let mut all = 0;
+        for end in &mut ends {
+            // Where it begins, for now; filling in its shards moves it to the end.
+            all += core::mem::replace(end, all);
+        }
+        let mut shards = alloc::vec![(0, Reverse(ShardId(0))); all];
         for shard in view.shards() {
-            let Some(home) = view.home(shard).filter(|home| hot[home.at()]) else { continue };
-            let weight = weight(view, shard);
-            if weight > 0 && settled(shard) && !plan.is_moving(shard) {
-                shards.push((home, weight, Reverse(shard)));
+            if let Some((home, weight)) = offer(shard) {
+                shards[ends[home.at()]] = (weight, Reverse(shard));
+                ends[home.at()] += 1;
             }
         }
-        shards.sort_unstable();
-        let taken = alloc::vec![false; shards.len()];
-        Self { shards, taken }
+        Self { shards, taken: alloc::vec![false; all], ends, sorted: alloc::vec![false; view.nodes().len()] }
+    }
+
+    /// Where the shards of a node are, sorted.
+    fn of(&mut self, ix: NodeIx) -> core::ops::Range<usize> {
+        let range = if ix.at() == 0 { 0 } else { self.ends[ix.at() - 1] }..self.ends[ix.at()];
+        if !core::mem::replace(&mut self.sorted[ix.at()], true) {
+            self.shards[range.clone()].sort_unstable();
+        }
+        range
     }
 
     /// The shard of `from` whose move to `to` gains most over its cost, with its position and weight: the heaviest that
     /// leaves `from` no colder than `to`, or the lightest that does.
-    fn best(&self, loads: &Loads, from: NodeIx, to: NodeIx, room: u64, cost: u64) -> Option<(usize, ShardId, u64)> {
-        let start = self.shards.partition_point(|(ix, ..)| *ix < from);
-        let end = self.shards.partition_point(|(ix, ..)| *ix <= from);
+    fn best(&mut self, loads: &Loads, from: NodeIx, to: NodeIx, room: u64, cost: u64) -> Option<(usize, ShardId, u64)> {
+        let range = self.of(from);
         let fits = loads.even(from, to).min(room);
-        let middle = start + self.shards[start..end].partition_point(|(_, weight, _)| *weight <= fits);
+        let middle = self.shards[range.clone()].partition_point(|(weight, _)| u64::from(*weight) <= fits);
+        let middle = range.start + middle;
         let free = |at: &usize| !self.taken[*at];
-        let lighter = (start..middle).rev().find(free);
-        let heavier = (middle..end).find(free).filter(|at| self.shards[*at].1 <= room);
+        let lighter = (range.start..middle).rev().find(free);
+        let heavier = (middle..range.end).find(free).filter(|at| u64::from(self.shards[*at].0) <= room);
         let surplus = |at: usize| {
-            let (_, weight, Reverse(shard)) = self.shards[at];
+            let (weight, Reverse(shard)) = self.shards[at];
+            let weight = u64::from(weight);
             let surplus = loads.gain(from, to, weight).checked_sub(cost.saturating_add(weight / 4))?;
             (surplus > 0).then_some((surplus, (at, shard, weight)))
         };
