@@ -10,8 +10,8 @@ use crate::id::ShardId;
 use crate::time::Instant;
 
 /// Sheds what a node has above the optimum, which is the mean rounded up; once nobody has more, fills up the nodes that
-/// have less than one below it. One round at a time: it plans nothing while a shard is on its way, and nothing while the
-/// cluster [is not calm](is_calm). Ends at most one apart.
+/// have less than one below it. One round at a time: it plans nothing while a shard is on its way, and nothing while
+/// nodes run different versions or one is cut off. Ends at most one apart.
 ///
 /// Where Akka's takes the older of two nodes with equal counts, this one takes the lower address: the order in which nodes
 /// joined does not matter here. Where Akka's lets every shard find its node when it has left, this one says so beforehand;
