@@ -34,7 +34,7 @@
 //! | [`ZoneSpread`] | in the zone with the fewest | until zones and nodes are one apart | surviving the loss of a zone |
 //! | [`WeightedMove`] | where most room is by count | load, within a budget | shards that differ in load |
 //! | [`WeightedRendezvous`] | by draw and capacity | what a change of nodes calls for | homes that outlive a full restart |
-//! | [`ConsistentHashing`], [`Hash`] | by ring, by number | what the rule names | owners that others compute too |
+//! | [`ConsistentHashing`], [`Hash`](struct@Hash) | by ring, by number | what the rule names | owners that others compute too |
 //! | [`TwoChoices`], [`ActivationCount`] | the better of a few drawn | nothing | very many nodes; nodes that warm up |
 //! | [`Random`], [`PreferLocal`] | anywhere, near the caller | nothing, the inner one's | very many shards; one caller to a shard |
 //! | [`External`], [`Pins`] | where users or operators say | what they say, then the inner one's | control from outside |
