@@ -34,8 +34,19 @@ impl Seat {
         self.heading != Self::STILL
     }
 
+    /// The same, seemingly on its way to where it is.
+    pub(super) const fn held(self) -> Self {
+        Self { heading: self.home, ..self }
+    }
+
+    #[inline]
+    pub(super) const fn is_held(&self) -> bool {
+        self.is_moving() && self.heading == self.home
+    }
+
     /// The node it counts for.
-    fn counted(&self) -> Option<NodeIx> {
+    #[inline]
+    pub(super) fn counted(&self) -> Option<NodeIx> {
         if self.heading < Self::AWAY { Some(NodeIx(self.heading)) } else { self.home() }
     }
 }

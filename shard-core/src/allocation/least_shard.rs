@@ -1,7 +1,8 @@
 //! By count: the default.
 
-use alloc::{collections::BTreeSet, vec::Vec};
+use alloc::collections::BTreeSet;
 
+use super::pairs::Pairs;
 use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Request, Why};
 
 /// Places a shard where the fewest are, the lowest address first, and moves shards from the busiest node to the least
@@ -15,18 +16,7 @@ use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Request, Why};
 pub struct LeastShard {
     threshold: u32,
     max_simultaneous: usize,
-    scratch: Scratch,
-}
-
-/// Memory kept between rounds; it carries no meaning from one to the next.
-#[derive(Clone, Debug, Default)]
-struct Scratch {
-    /// Per node: how many shards it could give.
-    movable: Vec<u32>,
-    /// Who gives to whom: one pair per move.
-    pairs: Vec<(NodeIx, NodeIx)>,
-    /// Per node: the next of its pairs.
-    next: Vec<usize>,
+    pairs: Pairs,
 }
 
 impl LeastShard {
@@ -34,8 +24,7 @@ impl LeastShard {
     /// nothing), and at most `max_simultaneous` shards are on their way at once, whoever sent them.
     #[must_use]
     pub const fn new(threshold: u32, max_simultaneous: usize) -> Self {
-        let scratch = Scratch { movable: Vec::new(), pairs: Vec::new(), next: Vec::new() };
-        Self { threshold, max_simultaneous, scratch }
+        Self { threshold, max_simultaneous, pairs: Pairs::new() }
     }
 }
 
@@ -67,28 +56,15 @@ impl AllocationStrategy for LeastShard {
         if room == 0 || most - least < step {
             return;
         }
-        self.scratch.count_movable(view, plan);
-        self.scratch.pair(view, plan, step, room);
-        self.scratch.propose(view, plan);
+        self.pairs.begin(view, plan);
+        self.pair(view, plan, step, room);
+        self.pairs.propose(view, plan, Why::Count);
     }
 }
 
-impl Scratch {
-    fn count_movable(&mut self, view: &ClusterView<'_>, plan: &Plan<'_>) {
-        self.movable.clear();
-        self.movable.resize(view.nodes().len(), 0);
-        for shard in view.shards() {
-            if let Some(home) = view.home(shard)
-                && !plan.is_moving(shard)
-            {
-                self.movable[home.at()] += 1;
-            }
-        }
-    }
-
+impl LeastShard {
     /// Lets the busiest give one to the least busy, again and again, on paper.
     fn pair(&mut self, view: &ClusterView<'_>, plan: &Plan<'_>, step: u32, room: usize) {
-        self.pairs.clear();
         let mut order: BTreeSet<(u32, NodeIx)> = view.candidates().iter().map(|ix| (plan.count(*ix), *ix)).collect();
         while self.pairs.len() < room {
             let (Some(&(most, from)), Some(&(least, to))) = (order.last(), order.first()) else { return };
@@ -96,39 +72,13 @@ impl Scratch {
                 return;
             }
             order.remove(&(most, from));
-            // A node whose count is all arrivals has nothing to give before they have arrived.
-            if self.movable[from.at()] == 0 {
+            if self.pairs.movable(from) == 0 {
                 continue;
             }
-            self.movable[from.at()] -= 1;
             order.remove(&(least, to));
             order.insert((most - 1, from));
             order.insert((least + 1, to));
-            self.pairs.push((from, to));
-        }
-    }
-
-    /// Finds a shard for every pair.
-    fn propose(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
-        // Stable: each giver serves its takers in the order in which they were found.
-        self.pairs.sort_by_key(|(from, _)| *from);
-        self.next.clear();
-        self.next.resize(view.nodes().len(), usize::MAX);
-        for (at, (from, _)) in self.pairs.iter().enumerate().rev() {
-            self.next[from.at()] = at;
-        }
-        let mut left = self.pairs.len();
-        for shard in view.shards() {
-            if left == 0 {
-                return;
-            }
-            let Some(home) = view.home(shard) else { continue };
-            let next = &mut self.next[home.at()];
-            let Some(&(from, to)) = self.pairs.get(*next) else { continue };
-            if from == home && !plan.is_moving(shard) && plan.propose(shard, to, Why::Count).is_ok() {
-                *next += 1;
-                left -= 1;
-            }
+            self.pairs.push(from, to);
         }
     }
 }

@@ -26,28 +26,82 @@
 //! }
 //! let strategy = Roomiest.only(|view: &ClusterView<'_>, ix| view.node(ix).has_role("backend"));
 //! ```
+//!
+//! | strategy | places | moves | for |
+//! |---|---|---|---|
+//! | [`LeastShard`] | where the fewest are | until counts are one apart | the default |
+//! | [`TwoPhaseLeastShard`], [`ThresholdLeastShard`], [`SeedLeastShard`] | likewise | as Akka and actor-ts do | clusters that shall behave as they did |
+//! | [`ZoneSpread`] | in the zone with the fewest | until zones and nodes are one apart | surviving the loss of a zone |
+//! | [`WeightedMove`] | where most room is by count | load, within a budget | shards that differ in load |
+//! | [`WeightedRendezvous`] | by draw and capacity | what a change of nodes calls for | homes that outlive a full restart |
+//! | [`ConsistentHashing`], [`Hash`](struct@Hash) | by ring, by number | what the rule names | owners that others compute too |
+//! | [`TwoChoices`], [`ActivationCount`] | the better of a few drawn | nothing | very many nodes; nodes that warm up |
+//! | [`Random`], [`PreferLocal`] | anywhere, near the caller | nothing, the inner one's | very many shards; one caller to a shard |
+//! | [`External`], [`Pins`] | where users or operators say | what they say, then the inner one's | control from outside |
+//! | [`VersionAware`], [`ByTenant`] | among the newest, in the tenant's hand | the inner one's among these | rolling updates; tenants apart |
+//!
+//! Filters narrow the candidates of any of them, through [`only`](AllocationStrategy::only) and
+//! [`preferring`](AllocationStrategy::preferring): [`RequiredMatch`], [`PreferredMatch`], [`InZones`], [`VersionMatch`],
+//! closures, and a [`Chain`] of these.
 
 mod by_tenant;
+mod chain;
+mod choices;
+mod consistent_hashing;
+mod external;
 mod filter;
+mod first_few;
 mod hash;
+mod held;
 mod layout;
 mod least_shard;
+mod metadata_match;
+mod pairs;
+mod pins;
 mod plan;
+mod random;
 mod returning;
+mod seed_least_shard;
+mod shared;
 #[cfg(test)]
 mod tests;
+mod threshold_least_shard;
+mod two_phase;
+mod version_aware;
+mod version_match;
 mod view;
+mod weighted_move;
+mod weighted_rendezvous;
+mod zone_spread;
 
 use alloc::boxed::Box;
 
 pub use by_tenant::ByTenant;
+pub use chain::{Chain, DuplicateOrder};
+pub use choices::{ActivationCount, TwoChoices};
+pub use consistent_hashing::ConsistentHashing;
+pub use external::{External, Homes};
 pub use filter::{Filter, Only, Preferring};
 pub use hash::Hash;
 pub use layout::Layout;
 pub use least_shard::LeastShard;
+pub use metadata_match::{PreferredMatch, RequiredMatch};
+pub use pins::{Orders, Pins};
 pub use plan::{Ledger, Limits, Move, Plan, Rejected, Why};
+pub use random::{PreferLocal, Random};
 pub use returning::Returning;
+pub use seed_least_shard::SeedLeastShard;
+#[cfg(any(test, feature = "std"))]
+pub use shared::Shared;
+pub use shared::Source;
+pub use threshold_least_shard::ThresholdLeastShard;
+pub use two_phase::TwoPhaseLeastShard;
+pub use version_aware::VersionAware;
+pub use version_match::{InZones, VersionMatch};
 pub use view::{ClusterView, NodeIx, NodeView, Stats, ZoneIx};
+pub use weighted_move::WeightedMove;
+pub use weighted_rendezvous::WeightedRendezvous;
+pub use zone_spread::ZoneSpread;
 
 use crate::id::ShardId;
 

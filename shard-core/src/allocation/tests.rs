@@ -2,6 +2,9 @@
 
 use std::{boxed::Box, format, string::String, time::Instant as Clock, vec, vec::Vec};
 
+pub(super) mod laws;
+mod speed;
+
 use proptest::prelude::*;
 
 use super::*;
@@ -11,14 +14,14 @@ use crate::{
     time::{Duration, Instant},
 };
 
-const T0: Instant = Instant::ZERO;
+pub(super) const T0: Instant = Instant::ZERO;
 
-fn node(id: u64, address: &str) -> NodeView {
+pub(super) fn node(id: u64, address: &str) -> NodeView {
     NodeView::new(NodeKey { id: NodeId(id), incarnation: Incarnation(1) }, address)
 }
 
 /// Nodes `h:10`, `h:11` and so on, which are numbered as they are listed, owning the shards given.
-fn layout(owned: &[&[u32]]) -> Layout {
+pub(super) fn layout(owned: &[&[u32]]) -> Layout {
     let shards = owned.iter().flat_map(|shards| shards.iter()).max().map_or(0, |max| max + 1);
     let mut layout = Layout::new(shards);
     layout.set_nodes((0..owned.len() as u64).map(|n| node(n, &format!("h:{}", 10 + n))).collect());
@@ -28,19 +31,19 @@ fn layout(owned: &[&[u32]]) -> Layout {
     layout
 }
 
-fn planned(strategy: &mut dyn AllocationStrategy, layout: &Layout) -> Vec<(u32, u16)> {
+pub(super) fn planned(strategy: &mut dyn AllocationStrategy, layout: &Layout) -> Vec<(u32, u16)> {
     let limits = Limits { moves_per_round_max: usize::MAX, in_flight_max: usize::MAX };
     let mut ledger = Ledger::new();
     ledger.round(strategy, &layout.view(T0, 0), limits).iter().map(|m| (m.shard.0, m.to.0)).collect()
 }
 
-fn placed(strategy: &mut dyn AllocationStrategy, layout: &Layout, shard: u32) -> Option<String> {
+pub(super) fn placed(strategy: &mut dyn AllocationStrategy, layout: &Layout, shard: u32) -> Option<String> {
     let view = layout.view(T0, 0);
     strategy.place(&view, &Request::new(ShardId(shard), 0)).map(|ix| view.node(ix).address.clone())
 }
 
 /// Plans and carries out whole rounds until one has no moves; returns the moves made.
-fn rest(strategy: &mut dyn AllocationStrategy, layout: &mut Layout) -> usize {
+pub(super) fn rest(strategy: &mut dyn AllocationStrategy, layout: &mut Layout) -> usize {
     let mut ledger = Ledger::new();
     let mut made = 0;
     for _ in 0..10_000 {

@@ -172,7 +172,7 @@ impl<'a> ClusterView<'a> {
         self.seats.get(shard.0 as usize)?.home()
     }
 
-    /// Whether a shard is on its way elsewhere.
+    /// Whether a shard is on its way elsewhere, or held where it is by an outer strategy.
     #[inline]
     #[must_use]
     pub fn is_moving(&self, shard: ShardId) -> bool {
@@ -204,6 +204,22 @@ impl<'a> ClusterView<'a> {
     pub fn age(&self, shard: ShardId) -> Option<Duration> {
         self.home(shard)?;
         Some(self.now.since(*self.settled.get(shard.0 as usize)?))
+    }
+
+    /// When a shard came to its owner.
+    pub(super) fn settled_at(&self, shard: ShardId) -> Instant {
+        self.settled.get(shard.0 as usize).copied().unwrap_or(Instant::ZERO)
+    }
+
+    /// The node a shard counts for: where it goes if that is known, else where it is.
+    #[inline]
+    pub(super) fn counted(&self, shard: ShardId) -> Option<NodeIx> {
+        self.seats.get(shard.0 as usize)?.counted()
+    }
+
+    /// Whether a shard is only said to be on its way, so that it stays.
+    pub(super) fn is_held(&self, shard: ShardId) -> bool {
+        self.seats.get(shard.0 as usize).is_some_and(Seat::is_held)
     }
 
     /// How many zones there are: one more than the greatest.

@@ -1,13 +1,13 @@
 //! Logarithms in whole numbers, so that every target computes the same ones.
 
 /// Binary digits after the point of [`log2`].
-pub(super) const FRACTION_BITS: u32 = 48;
+pub(crate) const FRACTION_BITS: u32 = 48;
 
 /// The binary logarithm of `number`, which is not zero, times 2^[`FRACTION_BITS`], rounded down; the last few digits may
 /// be too small by one. It never falls while `number` grows. Some 50 multiplications.
 ///
 /// Digit by digit: squaring a number doubles its logarithm, and the digit before the point is read off its size.
-pub(super) const fn log2(number: u64) -> u64 {
+pub(crate) const fn log2(number: u64) -> u64 {
     let whole = 63 - number.leading_zeros();
     // In `1..2`, with 63 digits after the point.
     let mut mantissa = number << number.leading_zeros();

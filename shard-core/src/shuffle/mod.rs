@@ -50,7 +50,7 @@ mod health;
 mod isolation;
 #[cfg(feature = "alloc")]
 mod lattice;
-mod log2;
+pub(crate) mod log2;
 mod polynomial;
 mod queue;
 mod rendezvous;
