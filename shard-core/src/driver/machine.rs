@@ -13,6 +13,7 @@ use crate::hash;
 use crate::id::{Kind, NodeId, NodeKey, ShardKey, Token};
 use crate::machine::{Fixed, Rules};
 use crate::node::{ConfigError, Input, Node, NodeConfig, Output};
+use crate::passivation::Pool;
 use crate::region::lane::{Arrival, DataHead, Lane, LaneConfig, Next, Order, Receipt, Tell};
 use crate::region::stream::StreamConfig;
 use crate::time::{Duration, Instant, soonest};
@@ -117,8 +118,7 @@ impl<M> Driver<M> {
             shards,
             hash,
             lanes: (0..lanes.get()).map(lane).collect(),
-            awake: 0,
-            awake_max: entity_type.passivation.at_most.map_or(usize::MAX, Into::into),
+            pool: entity_type.passivation.limit.map(|limit| Pool::new(limit.at_most.get(), lanes.get() as usize)),
         };
         self.regions.insert(at, region);
         self.order_all(now, Some(kind), Order::Live { until: self.live_until }, host);
@@ -387,7 +387,7 @@ impl<M> Driver<M> {
     }
 
     #[inline]
-    fn region(&mut self, kind: Kind) -> Option<&mut Region<M>> {
+    pub(super) fn region(&mut self, kind: Kind) -> Option<&mut Region<M>> {
         let at = self.regions.binary_search_by_key(&kind, |region| region.kind).ok()?;
         self.regions.get_mut(at)
     }
@@ -399,7 +399,7 @@ impl<M> Driver<M> {
     }
 
     /// Calls a lane, then carries what it owes control.
-    fn with_lane<H: Host<M> + ?Sized>(
+    pub(super) fn with_lane<H: Host<M> + ?Sized>(
         &mut self,
         now: Instant,
         kind: Kind,
@@ -408,9 +408,9 @@ impl<M> Driver<M> {
         call: impl FnOnce(&mut Lane<M>, &mut Stage<'_, H>),
     ) {
         let Ok(at) = self.regions.binary_search_by_key(&kind, |region| region.kind) else { return };
-        let Region { lanes, awake, awake_max, .. } = &mut self.regions[at];
+        let Region { lanes, pool, .. } = &mut self.regions[at];
         let Some(core) = lanes.get_mut(lane as usize) else { return };
-        call(core, &mut Stage { kind, lane, host, inbox: &mut self.inbox, awake, awake_max: *awake_max });
+        call(core, &mut Stage { kind, lane, host, inbox: &mut self.inbox, pool: pool.as_mut() });
         self.settle(now, host);
     }
 
@@ -478,8 +478,8 @@ impl<M> Driver<M> {
         let Some(shard) = order.shard() else { return self.order_all(now, Some(kind), order, host) };
         let Some(lane) = self.lane_of(ShardKey { kind, shard }) else { return };
         let Some(region) = self.regions.iter_mut().find(|region| region.kind == kind) else { return };
-        let Region { lanes, awake, awake_max, .. } = region;
-        let stage = &mut Stage { kind, lane, host, inbox: &mut self.inbox, awake, awake_max: *awake_max };
+        let Region { lanes, pool, .. } = region;
+        let stage = &mut Stage { kind, lane, host, inbox: &mut self.inbox, pool: pool.as_mut() };
         lanes[lane as usize].order(now, order, stage);
     }
 

@@ -35,6 +35,7 @@ mod alarms;
 mod config;
 mod engine;
 mod host;
+mod keep;
 mod machine;
 mod region;
 

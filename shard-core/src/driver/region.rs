@@ -10,6 +10,7 @@ use crate::hash::{self, ShardHash};
 use crate::id::{Kind, NodeKey, ShardId, ShardKey, Slot, Token};
 use crate::machine::Notice;
 use crate::node::Input;
+use crate::passivation::Pool;
 use crate::region::lane::{DataHead, Lane, LaneHost, Life, Receipt};
 
 /// One type.
@@ -20,9 +21,8 @@ pub(super) struct Region<M> {
     pub(super) shards: NonZeroU32,
     pub(super) hash: ShardHash,
     pub(super) lanes: Vec<Lane<M>>,
-    /// Entities awake, in all lanes.
-    pub(super) awake: usize,
-    pub(super) awake_max: usize,
+    /// What of the limit is whose, if there is one.
+    pub(super) pool: Option<Pool>,
 }
 
 impl<M> Region<M> {
@@ -48,9 +48,9 @@ impl<M> Region<M> {
         host: &mut H,
         mut call: impl FnMut(&mut Lane<M>, &mut Stage<'_, H>),
     ) {
-        let Self { kind, lanes, awake, awake_max, .. } = self;
+        let Self { kind, lanes, pool, .. } = self;
         for (lane, core) in (0..).zip(lanes) {
-            call(core, &mut Stage { kind: *kind, lane, host, inbox, awake, awake_max: *awake_max });
+            call(core, &mut Stage { kind: *kind, lane, host, inbox, pool: pool.as_mut() });
         }
     }
 }
@@ -61,8 +61,7 @@ pub(super) struct Stage<'a, H: ?Sized> {
     pub(super) lane: u32,
     pub(super) host: &'a mut H,
     pub(super) inbox: &'a mut VecDeque<Input>,
-    pub(super) awake: &'a mut usize,
-    pub(super) awake_max: usize,
+    pub(super) pool: Option<&'a mut Pool>,
 }
 
 impl<H: ?Sized> Stage<'_, H> {
@@ -137,13 +136,8 @@ impl<M, H: Host<M> + ?Sized> LaneHost<M> for Stage<'_, H> {
         self.inbox.push_back(Input::Halted { kind: self.kind, lane: self.lane });
     }
 
-    fn woke(&mut self) -> bool {
-        *self.awake += 1;
-        *self.awake > self.awake_max
-    }
-
-    fn slept(&mut self) {
-        *self.awake -= 1;
+    fn pool<R>(&mut self, look: impl FnOnce(&mut Pool) -> R) -> Option<R> {
+        self.pool.as_deref_mut().map(look)
     }
 
     fn notice(&mut self, notice: Notice) {

@@ -1,7 +1,7 @@
 //! What an entity sees of its surroundings while it handles a message.
 
 use alloc::{borrow::ToOwned, sync::Arc};
-use core::fmt;
+use core::{fmt, num::NonZeroU32};
 
 use super::{
     Accepts, Entities, Entity, EntityId, EntityRef, Failure, Protocol, ReplyTo,
@@ -109,8 +109,8 @@ pub struct Fence {
 /// An entity's surroundings, lent for one turn: an idle entity pays nothing for it.
 ///
 /// What a handler asks for here ([`passivate`](Self::passivate), [`stop`](Self::stop), [`restart`](Self::restart),
-/// [`schedule`](Self::schedule)) is done by the host after the turn. In the first hook only `schedule` counts, in the last
-/// one nothing does.
+/// [`schedule`](Self::schedule), [`weighs`](Self::weighs), [`pin`](Self::pin)) is done by the host after the turn. In the first
+/// hook only the last three count, in the last one nothing does.
 pub struct Context<'a, E: Entity> {
     identity: &'a Identity,
     wishes: &'a mut Wishes<E::Message>,
@@ -182,6 +182,25 @@ impl<'a, E: Entity> Context<'a, E> {
     /// Stops after this turn; mail that is already here goes to a fresh entity.
     pub fn stop(&mut self) {
         self.wishes.end_with(End::Stop);
+    }
+
+    /// What it weighs from now on, where the type has a limit by weight
+    /// ([`Passivation::weighing`](crate::passivation::Passivation::weighing)): the bytes it holds, say. Zero is taken for one; of
+    /// several calls in one turn the last counts. Costs no allocation. A new life weighs what the limit says.
+    pub fn weighs(&mut self, weight: u32) {
+        self.wishes.weight = Some(NonZeroU32::new(weight).unwrap_or(NonZeroU32::MIN));
+    }
+
+    /// Keeps it awake: it is not put to sleep for idleness or for room until [`unpin`](Self::unpin) or the end of this life,
+    /// though it counts. It still goes when it asks, when its shard moves and when its node stops; and if it has been picked
+    /// already, it goes.
+    pub fn pin(&mut self) {
+        self.wishes.pinned = Some(true);
+    }
+
+    /// It may be put to sleep again.
+    pub fn unpin(&mut self) {
+        self.wishes.pinned = Some(false);
     }
 
     /// Hands the entity a message `after` that long. It belongs to this life: if the entity stops first, it is dropped.

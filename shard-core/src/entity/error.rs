@@ -60,6 +60,9 @@ pub enum Bound {
     Asks,
     /// What may wait for the entity's tenant, on a node that guards the type by tenant.
     Tenant,
+    /// The entities of the type that are being put to sleep on the node: as many as may be awake, and the entity would have to
+    /// be woken.
+    Stopping,
 }
 
 impl Reason {
@@ -89,6 +92,7 @@ impl Reason {
                 3 => Bound::Link,
                 4 => Bound::Asks,
                 5 => Bound::Tenant,
+                6 => Bound::Stopping,
                 _ => Bound::Lane,
             }),
             2 => Self::NoHome,
@@ -131,6 +135,7 @@ impl fmt::Display for Bound {
             Self::Link => "the link to the owner is full",
             Self::Asks => "too many questions wait for an answer",
             Self::Tenant => "the entity's tenant has as much waiting as it may",
+            Self::Stopping => "too many entities of the type are still being put to sleep",
         })
     }
 }

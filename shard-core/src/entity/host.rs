@@ -42,7 +42,7 @@
 //! ```
 
 use alloc::{borrow::Cow, boxed::Box, sync::Arc, vec::Vec};
-use core::{fmt, mem, pin::pin, task};
+use core::{fmt, mem, num::NonZeroU32, pin::pin, task};
 
 use super::{Context, Dispatch, Entity, Failure, Identity, Services, StopReason};
 use crate::id::{ShardId, Token};
@@ -192,6 +192,8 @@ pub enum End {
 #[must_use = "the host owes the entity what it asked for"]
 pub struct Wishes<M> {
     end: Option<End>,
+    pub(super) pinned: Option<bool>,
+    pub(super) weight: Option<NonZeroU32>,
     /// Most turns wish for nothing, so the rest costs a pointer.
     rest: Option<Box<Rest<M>>>,
 }
@@ -207,7 +209,7 @@ impl<M> Wishes<M> {
     /// Nothing to do: the usual case.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
-        self.end.is_none() && self.rest.is_none()
+        self.end.is_none() && self.rest.is_none() && self.pinned.is_none() && self.weight.is_none()
     }
 
     /// How it wants to end, if it does.
@@ -235,6 +237,18 @@ impl<M> Wishes<M> {
         self.rest.as_mut().map(|rest| mem::take(&mut rest.scheduled)).unwrap_or_default()
     }
 
+    /// Whether it is to stay awake from now on, for [`Lane::pin`](crate::region::lane::Lane::pin).
+    #[must_use]
+    pub const fn pinned(&self) -> Option<bool> {
+        self.pinned
+    }
+
+    /// What it weighs from now on, for [`Lane::weighed`](crate::region::lane::Lane::weighed).
+    #[must_use]
+    pub const fn weight(&self) -> Option<NonZeroU32> {
+        self.weight
+    }
+
     pub(super) fn end_with(&mut self, end: End) {
         self.end = self.end.max(Some(end));
     }
@@ -246,7 +260,7 @@ impl<M> Wishes<M> {
 
 impl<M> Default for Wishes<M> {
     fn default() -> Self {
-        Self { end: None, rest: None }
+        Self { end: None, pinned: None, weight: None, rest: None }
     }
 }
 

@@ -6,21 +6,23 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::{String, ToString};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::vec::Vec;
+
+use core::num::NonZeroU32;
 
 use super::away::{Away, Back, HookEnd, Leash, Place, Return, Returns, Work, poll_work};
 use super::clock;
 use super::events::Event;
 use super::lane::CLOCK_EVERY;
 use super::outgate::Outgate;
-use super::shared::count;
+use super::shared::{count, lock};
 use crate::collections::EntityId;
-use crate::entity::host::{Cell, End, Tenure, started, stopping, turn};
+use crate::entity::host::{Cell, End, Tenure, Wishes, started, stopping, turn};
 use crate::entity::{Entity, Fate, Identity, Protocol, Reason, Services, StopReason, Wire};
 use crate::id::{NodeKey, ShardId, Slot, Token};
 use crate::machine::Notice;
+use crate::passivation::Pool;
 use crate::region::lane::{DataHead, LaneHost, Life, Next, Receipt};
 use crate::time::{Duration, Instant};
 
@@ -33,6 +35,10 @@ pub(super) enum Owed<M> {
     Finished(Slot, Next),
     Stopped(Slot),
     Schedule(Slot, Instant, M),
+    /// It weighs something else now.
+    Weighs(Slot, NonZeroU32),
+    /// It is to stay awake, or may sleep again.
+    Pins(Slot, bool),
     /// To be told: the entity failed, and what it said.
     Failed(Slot, String),
 }
@@ -53,13 +59,6 @@ enum Seat<E: Entity> {
     Away(Arc<Leash>),
 }
 
-/// How many awake entities of the type this node may have, and has.
-#[derive(Debug)]
-pub(super) struct Population {
-    pub(super) awake: AtomicUsize,
-    pub(super) cap: usize,
-}
-
 /// A handler that holds its lane longer than this is reported.
 pub(super) const OVERRUN: Duration = Duration::from_millis(5);
 /// Places kept for reuse.
@@ -69,7 +68,6 @@ pub(super) struct EntityHost<E: Entity, F, Mk> {
     pub(super) out: Outgate<E::Message>,
     pub(super) owed: VecDeque<Owed<E::Message>>,
     pub(super) returns: Arc<Returns<E, F>>,
-    population: Arc<Population>,
     factory: Factory<E>,
     make: Mk,
     spare: Vec<Place<F>>,
@@ -90,12 +88,11 @@ where
     F: Future<Output = Box<Cell<E>>> + Send + 'static,
     Mk: Fn(Box<Cell<E>>, E::Message) -> F,
 {
-    pub(super) fn new(out: Outgate<E::Message>, population: Arc<Population>, factory: Factory<E>, make: Mk) -> Self {
+    pub(super) fn new(out: Outgate<E::Message>, factory: Factory<E>, make: Mk) -> Self {
         Self {
             out,
             owed: VecDeque::new(),
             returns: Arc::default(),
-            population,
             factory,
             make,
             spare: Vec::new(),
@@ -199,9 +196,7 @@ where
             return Ran::Stays;
         }
         let mut wishes = cell.take_wishes();
-        for (at, message) in wishes.take_scheduled() {
-            self.owed.push_back(Owed::Schedule(slot, at, message));
-        }
+        self.owe(slot, &mut wishes);
         let next = match wishes.end() {
             None => {
                 self.put(slot, Seat::Here(cell));
@@ -231,13 +226,23 @@ where
         Ran::Wants(next)
     }
 
+    /// What an entity wished for that is not its end.
+    fn owe(&mut self, slot: Slot, wishes: &mut Wishes<E::Message>) {
+        for (at, message) in wishes.take_scheduled() {
+            self.owed.push_back(Owed::Schedule(slot, at, message));
+        }
+        if let Some(weight) = wishes.weight() {
+            self.owed.push_back(Owed::Weighs(slot, weight));
+        }
+        if let Some(pinned) = wishes.pinned() {
+            self.owed.push_back(Owed::Pins(slot, pinned));
+        }
+    }
+
     fn hooked(&mut self, slot: Slot, end: HookEnd<E>) {
         match end {
             HookEnd::Started(Ok(mut cell)) => {
-                let mut wishes = cell.take_wishes();
-                for (at, message) in wishes.take_scheduled() {
-                    self.owed.push_back(Owed::Schedule(slot, at, message));
-                }
+                self.owe(slot, &mut cell.take_wishes());
                 self.put(slot, Seat::Here(cell));
                 self.owed.push_back(Owed::Started(slot, true));
             }
@@ -447,12 +452,8 @@ where
         self.out.halted();
     }
 
-    fn woke(&mut self) -> bool {
-        self.population.awake.fetch_add(1, Ordering::Relaxed) + 1 > self.population.cap
-    }
-
-    fn slept(&mut self) {
-        self.population.awake.fetch_sub(1, Ordering::Relaxed);
+    fn pool<R>(&mut self, look: impl FnOnce(&mut Pool) -> R) -> Option<R> {
+        self.out.region.pool.as_ref().map(|pool| look(&mut lock(pool)))
     }
 
     fn notice(&mut self, notice: Notice) {

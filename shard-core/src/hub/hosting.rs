@@ -3,13 +3,13 @@
 use std::any::Any;
 use std::boxed::Box;
 use std::marker::PhantomData;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex};
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use core::num::NonZeroU32;
 
-use super::entity_host::{EntityHost, Factory, Population};
+use super::entity_host::{EntityHost, Factory};
 use super::inbox::{Bounds, LaneDoor};
 use super::lane::{LaneTask, Turns};
 use super::node::Node;
@@ -24,7 +24,7 @@ use crate::entity::{Entities, Entity, Identity, Wire};
 use crate::hash::{self, ShardHash};
 use crate::machine::Rules;
 use crate::node::ConfigError;
-use crate::passivation::Passivation;
+use crate::passivation::{Limit, Passivation, Pool};
 use crate::region::lane::{Lane, LaneConfig};
 use crate::shuffle::Guard;
 use crate::wire::KindReport;
@@ -81,7 +81,9 @@ where
         self
     }
 
-    /// When entities are put to sleep: after five minutes without mail unless said otherwise.
+    /// When entities are put to sleep: after five minutes without mail unless said otherwise. A limit holds for the type on
+    /// this node as a whole: its lanes share it, and even it out each second. [`Node::limits`] tells how it goes, and
+    /// [`Node::set_limit`] changes it.
     pub fn passivation(mut self, passivation: Passivation) -> Self {
         self.options.passivation = passivation;
         self
@@ -126,12 +128,10 @@ where
         factory: impl Fn(&Identity) -> E + Send + Sync + 'static,
     ) -> Result<Entities<E::Message>, ConfigError> {
         let (region, entities) = self.node.register::<E::Message>(&mut self.options, true)?;
-        let cap = self.options.passivation.at_most.map_or(usize::MAX, core::num::NonZero::get);
-        let population = Arc::new(Population { awake: AtomicUsize::new(0), cap });
         let factory: Factory<E> = Arc::new(factory);
         let guarded = self.options.guard.is_some();
         self.node.start_lanes(&region, &self.options, |out| {
-            let host = EntityHost::new(out, Arc::clone(&population), Arc::clone(&factory), turn::<E>);
+            let host = EntityHost::new(out, Arc::clone(&factory), turn::<E>);
             if guarded { host.apart() } else { host }
         });
         Ok(entities)
@@ -197,9 +197,12 @@ impl<R: Runtime> Node<R> {
         if options.guard.is_some_and(|guard| guard.fair().waiting_max() == 0) {
             return Err(ConfigError::Setting { name: "guard", must: "one with queues" });
         }
-        let cap = options.passivation.at_most.map_or(usize::MAX, core::num::NonZero::get);
-        // A small cap would be uneven over many lanes, and seats are counted in one place.
-        let few = options.guard.is_some() || (cap / 64 < self.lanes as usize && cap < usize::MAX);
+        // A small limit would be uneven over many lanes, and seats are counted in one place.
+        let limit = options.passivation.limit;
+        let small = limit.is_some_and(|Limit { at_most, each, .. }| {
+            at_most.get() / u64::from(each.get()) / 64 < u64::from(self.lanes)
+        });
+        let few = options.guard.is_some() || small;
         let lanes = if few { 1 } else { self.lanes.min(options.shards) };
         let kind = hash::kind(M::TYPE_NAME);
         let bounds = Bounds { lane: 65_536, shard: u32::try_from(self.stream.messages_max).unwrap_or(u32::MAX) / 2 };
@@ -212,6 +215,7 @@ impl<R: Runtime> Node<R> {
             lanes: (0..lanes)
                 .map(|lane| LaneDoor::new(((shards.get() + lanes - 1 - lane) / lanes) as usize, bounds))
                 .collect(),
+            pool: limit.filter(|_| hosts).map(|limit| Mutex::new(Pool::new(limit.at_most.get(), lanes as usize))),
             refused: AtomicBool::new(false),
         });
         let entities = Entities::new(Arc::clone(&region) as Arc<_>);

@@ -303,6 +303,8 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
                         self.host.notice(Notice::BoundHit { what: "timers of a lane's entities" });
                     }
                 }
+                Owed::Weighs(slot, weight) => self.core.weighed(self.now, slot, weight, &mut self.host),
+                Owed::Pins(slot, pinned) => self.core.pin(self.now, slot, pinned, &mut self.host),
                 Owed::Failed(slot, why) => {
                     let id = self.core.id(slot).cloned().unwrap_or_else(|| EntityId::from(""));
                     let out = self.host.out();

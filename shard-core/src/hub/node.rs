@@ -18,6 +18,7 @@ use crate::hash;
 use crate::id::{NodeId, NodeKey, ShardId};
 use crate::machine::{Fixed, Timing};
 use crate::node::{ConfigError, Input};
+use crate::passivation::LimitReport;
 use crate::region::stream::StreamConfig;
 
 /// How long a node that leaves waits for the acknowledgement of what it said.
@@ -179,6 +180,29 @@ impl<R: Runtime> Node<R> {
         let (kind, homes) = (hash::kind(E::Message::TYPE_NAME), Arc::new(OnceLock::new()));
         self.shared.tell_control(ToControl::Homes { kind, homes: Arc::clone(&homes) });
         self.answer(&homes).await.unwrap_or_default()
+    }
+
+    /// How the limit of the type goes on this node: who is awake, how many messages found their entity awake, how many woke
+    /// one, how many entities were put to sleep for want of room. At most a second old. `None`: it has no limit, or none of its
+    /// entities live here.
+    #[must_use]
+    pub fn limits<E: Entity>(&self) -> Option<LimitReport>
+    where
+        E::Message: Wire,
+    {
+        let door = self.shared.door(hash::kind(E::Message::TYPE_NAME))?;
+        door.pool().map(|pool| lock(pool).report())
+    }
+
+    /// Another limit for the entities of the type that are awake on this node, in the units of the first. Lanes follow within a
+    /// second; if it is lower, they put a sixteenth of their entities to sleep at a time, ten times a second, until it is
+    /// reached. False: the type was started without a limit, or not at all.
+    pub fn set_limit<E: Entity>(&self, limit: u64) -> bool
+    where
+        E::Message: Wire,
+    {
+        let door = self.shared.door(hash::kind(E::Message::TYPE_NAME));
+        door.is_some_and(|door| door.pool().map(|pool| lock(pool).set_limit(limit)).is_some())
     }
 
     /// What the control task puts there; `None`: the node has stopped.

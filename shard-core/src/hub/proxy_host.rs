@@ -77,12 +77,6 @@ impl<M: Wire> LaneHost<M> for ProxyHost<M> {
         self.out.halted();
     }
 
-    fn woke(&mut self) -> bool {
-        false
-    }
-
-    fn slept(&mut self) {}
-
     fn notice(&mut self, notice: Notice) {
         self.out.notice(notice);
     }

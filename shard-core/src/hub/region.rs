@@ -2,7 +2,7 @@
 
 use std::boxed::Box;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Poll, Waker};
 use std::vec::Vec;
@@ -16,6 +16,7 @@ use crate::collections::EntityId;
 use crate::entity::{Alarm, Clock, DecodeError, Reason, Route, Wire};
 use crate::hash::{self, ShardHash};
 use crate::id::{Kind, NodeKey, ShardId, ShardKey};
+use crate::passivation::Pool;
 use crate::region::lane::Order;
 use crate::time::Instant;
 
@@ -27,6 +28,8 @@ pub(super) struct Region<M> {
     pub(super) shards: NonZeroU32,
     pub(super) hash: ShardHash,
     pub(super) lanes: Vec<LaneDoor<M>>,
+    /// If the type has a limit of awake entities: whose is what of it.
+    pub(super) pool: Option<Mutex<Pool>>,
     /// The cluster counts the shards of this type otherwise: no id can be told where it lives.
     pub(super) refused: AtomicBool,
 }
@@ -143,5 +146,9 @@ impl<M: Wire> Door for Region<M> {
         for lane in &self.lanes {
             lane.close(reason);
         }
+    }
+
+    fn pool(&self) -> Option<&Mutex<Pool>> {
+        self.pool.as_ref()
     }
 }

@@ -20,6 +20,7 @@ use crate::election::VoterChangeError;
 use crate::entity::{Alarm, Clock, Reason, Services};
 use crate::id::{Kind, NodeId, NodeKey, ShardId, Term, Token};
 use crate::node;
+use crate::passivation::Pool;
 use crate::region::lane::Order;
 use crate::time::Instant;
 use crate::wire::{Control, KindReport};
@@ -121,6 +122,8 @@ pub(super) trait Door: Send + Sync {
     fn refuse(&self, refused: bool);
     /// Every caller is refused from now on.
     fn close(&self, reason: Reason);
+    /// If the type has a limit of awake entities: whose is what of it.
+    fn pool(&self) -> Option<&Mutex<Pool>>;
 }
 
 /// A message as it stands in a frame.

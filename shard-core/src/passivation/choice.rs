@@ -14,7 +14,7 @@ use super::slru::Slru;
 use super::tiny_lfu::{TinyLfu, TinyLfuConfig};
 
 /// A policy with its usual settings.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub enum PolicyChoice {
     /// [`Lru`].
@@ -31,7 +31,8 @@ pub enum PolicyChoice {
     AgeingLfu,
     /// [`Sieve`].
     Sieve,
-    /// [`S3Fifo`].
+    /// [`S3Fifo`]: the one that is taken if nothing is said. The page of the module has the figures.
+    #[default]
     S3Fifo,
     /// [`Random`].
     Random,
@@ -84,6 +85,14 @@ impl PolicyChoice {
     /// An instance with this limit; `seed` is for the one that draws.
     #[must_use]
     pub fn build(self, limit: u64, seed: u64) -> Box<dyn PassivationPolicy> {
+        self.build_for(limit, None, seed)
+    }
+
+    /// The same, where the limit is one by weight and fits about so many entities: those that count uses are made for that
+    /// many, and not for as many as the limit has units.
+    #[must_use]
+    pub fn build_for(self, limit: u64, entities: Option<u64>, seed: u64) -> Box<dyn PassivationPolicy> {
+        let counting = |config: TinyLfuConfig| TinyLfu::new(TinyLfuConfig { entities, ..config }, limit);
         match self {
             Self::Lru => Box::new(Ordered::new(Lru, limit)),
             Self::Slru => Box::new(Ordered::new(Slru::default(), limit)),
@@ -94,8 +103,8 @@ impl PolicyChoice {
             Self::Sieve => Box::new(Ordered::new(Sieve::default(), limit)),
             Self::S3Fifo => Box::new(Ordered::new(S3Fifo::new(), limit)),
             Self::Random => Box::new(Ordered::new(Random::new(seed), limit)),
-            Self::TinyLfu => Box::new(TinyLfu::new(TinyLfuConfig::default(), limit)),
-            Self::ClimbingTinyLfu => Box::new(TinyLfu::new(TinyLfuConfig::climbing(), limit)),
+            Self::TinyLfu => Box::new(counting(TinyLfuConfig::default())),
+            Self::ClimbingTinyLfu => Box::new(counting(TinyLfuConfig::climbing())),
         }
     }
 }

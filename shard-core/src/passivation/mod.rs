@@ -43,6 +43,7 @@ mod lru;
 mod mru;
 mod ordered;
 mod policy;
+mod pool;
 mod random;
 mod rings;
 mod s3_fifo;
@@ -63,6 +64,7 @@ pub use lru::Lru;
 pub use mru::Mru;
 pub use ordered::{Order, Ordered};
 pub use policy::{Census, PassivationPolicy, Tally};
+pub use pool::{EVEN_EVERY, EVEN_SOON, Evened, LaneReport, LimitReport, Pool};
 pub use random::Random;
 pub use rings::Rings;
 pub use s3_fifo::S3Fifo;
@@ -72,7 +74,7 @@ pub use sleepers::Sleepers;
 pub use slru::Slru;
 pub use tiny_lfu::{TinyLfu, TinyLfuConfig};
 
-use core::num::NonZeroUsize;
+use core::num::{NonZeroU32, NonZeroU64};
 
 use crate::time::Duration;
 
@@ -81,39 +83,75 @@ use crate::time::Duration;
 pub struct Passivation {
     /// An entity that got no mail for this long is stopped. `None`: never for idleness.
     pub idle: Option<Duration>,
-    /// At most so many entities of the type are awake on one node; one more puts the least recently used to sleep.
-    /// `None`: no cap.
-    pub at_most: Option<NonZeroUsize>,
+    /// How many may be awake on one node, and who goes if there are more. `None`: as many as there are.
+    pub limit: Option<Limit>,
+}
+
+/// How many entities of a type may be awake on one node, and who goes if there are more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limit {
+    /// At most so much is awake, without those that are being stopped.
+    pub at_most: NonZeroU64,
+    /// What an entity counts until it says otherwise ([`Context::weighs`](crate::entity::Context::weighs)): 1 for a limit by
+    /// number.
+    pub each: NonZeroU32,
+    /// Who goes.
+    pub policy: PolicyChoice,
 }
 
 impl Passivation {
     /// Never, unless the entity asks.
     #[must_use]
     pub const fn never() -> Self {
-        Self { idle: None, at_most: None }
+        Self { idle: None, limit: None }
     }
 
     /// After `idle` without mail.
     #[must_use]
     pub const fn after(idle: Duration) -> Self {
-        Self { idle: Some(idle), at_most: None }
+        Self { idle: Some(idle), limit: None }
     }
 
-    /// The least recently used, whenever more than `cap` are awake on this node.
+    /// Whenever more than `cap` are awake on this node; who goes is [`PolicyChoice::default`]'s matter, or as
+    /// [`choosing`](Self::choosing) says. `cap` is anything that is not zero; zero is taken for one.
     #[must_use]
-    pub const fn at_most(cap: NonZeroUsize) -> Self {
-        Self { idle: None, at_most: Some(cap) }
+    pub const fn at_most(cap: u64) -> Self {
+        Self::weighing(cap, 1)
+    }
+
+    /// Whenever those awake weigh more than `cap` in sum: bytes, say. Each entity counts `each` until it says what it weighs
+    /// ([`Context::weighs`](crate::entity::Context::weighs)). Zeros are taken for ones.
+    #[must_use]
+    pub const fn weighing(cap: u64, each: u32) -> Self {
+        let at_most = match NonZeroU64::new(cap) {
+            Some(cap) => cap,
+            None => NonZeroU64::MIN,
+        };
+        let each = match NonZeroU32::new(each) {
+            Some(each) => each,
+            None => NonZeroU32::MIN,
+        };
+        Self { idle: None, limit: Some(Limit { at_most, each, policy: PolicyChoice::S3Fifo }) }
+    }
+
+    /// The same, with another policy for the limit. Without a limit it changes nothing.
+    #[must_use]
+    pub const fn choosing(self, policy: PolicyChoice) -> Self {
+        match self.limit {
+            Some(limit) => Self { limit: Some(Limit { policy, ..limit }), ..self },
+            None => self,
+        }
     }
 
     /// The same, and after `idle` without mail as well.
     #[must_use]
     pub const fn and_after(self, idle: Duration) -> Self {
-        Self { idle: Some(idle), at_most: self.at_most }
+        Self { idle: Some(idle), ..self }
     }
 }
 
 impl Default for Passivation {
-    /// Five minutes without mail, no cap.
+    /// Five minutes without mail, no limit.
     fn default() -> Self {
         Self::after(Duration::from_secs(300))
     }

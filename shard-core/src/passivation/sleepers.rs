@@ -1,8 +1,7 @@
-//! The order in which a lane's entities would fall asleep.
+//! The order in which a lane's entities fall asleep for want of mail.
 
 use alloc::vec::Vec;
 
-use super::Passivation;
 use crate::collections::Recency;
 use crate::time::{Duration, Instant};
 
@@ -11,9 +10,9 @@ const SLACK: u32 = 64;
 
 /// The entities of one lane by their last touch, oldest first. All operations are O(1).
 ///
-/// The order is exact if there is a cap, which is about the least recently used. For the idle window alone it is exact to
-/// a 64th of the window: a touch within that time of the last change of order writes one word instead of relinking four
-/// distant ones. Nobody falls asleep early by it; some do late by as much. Without either, nothing is kept.
+/// The order is exact to a 64th of the window: a touch within that time of the last change of order writes one word instead
+/// of relinking four distant ones. Nobody falls asleep early by it; some do late by as much. Without a window, nothing is
+/// kept.
 #[derive(Clone, Debug, Default)]
 pub struct Sleepers {
     order: Recency,
@@ -21,7 +20,6 @@ pub struct Sleepers {
     idle: Option<Duration>,
     /// How long a place in the order is good for.
     slack: Duration,
-    off: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -32,20 +30,18 @@ struct Use {
 }
 
 impl Sleepers {
-    /// For a type that is put to sleep so.
+    /// For a type whose entities fall asleep after `idle` without mail, or never.
     #[must_use]
-    pub fn new(passivation: Passivation) -> Self {
-        let Passivation { idle, at_most } = passivation;
+    pub fn new(idle: Option<Duration>) -> Self {
         // A window of nothing would put a busy entity to sleep again and again within one call.
         let idle = idle.map(|idle| idle.max(Duration::from_nanos(1)));
-        let slack = if at_most.is_some() { Duration::ZERO } else { idle.unwrap_or_default() / SLACK };
-        Self { order: Recency::default(), uses: Vec::new(), idle, slack, off: idle.is_none() && at_most.is_none() }
+        Self { order: Recency::default(), uses: Vec::new(), idle, slack: idle.unwrap_or_default() / SLACK }
     }
 
     /// Marks `index` as the most recently used; takes it in if it is new.
     #[inline]
     pub fn touch(&mut self, now: Instant, index: u32) {
-        if self.off {
+        if self.idle.is_none() {
             return;
         }
         let at = index as usize;
@@ -68,12 +64,6 @@ impl Sleepers {
         }
     }
 
-    /// The least recently used.
-    #[must_use]
-    pub fn oldest(&self) -> Option<u32> {
-        self.order.oldest()
-    }
-
     /// The oldest, if its idle window has passed.
     #[must_use]
     pub fn due(&self, now: Instant) -> Option<u32> {
@@ -94,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_oldest_falls_asleep_first_and_a_touch_saves_it() {
-        let mut sleepers = Sleepers::new(Passivation::after(Duration::from_secs(10)));
+        let mut sleepers = Sleepers::new(Some(Duration::from_secs(10)));
         let at = |seconds: u64| Instant::from_millis(seconds * 1000);
         sleepers.touch(at(0), 7);
         sleepers.touch(at(1), 3);
@@ -108,31 +98,25 @@ mod tests {
 
     #[test]
     fn nobody_falls_asleep_early_though_the_order_is_not_quite_exact() {
-        let mut sleepers = Sleepers::new(Passivation::after(Duration::from_secs(64)));
+        let mut sleepers = Sleepers::new(Some(Duration::from_secs(64)));
         sleepers.touch(at(1_000), 7);
         sleepers.touch(at(1_100), 3);
         sleepers.touch(at(1_900), 7);
-        assert_eq!((sleepers.oldest(), sleepers.deadline()), (Some(7), Some(at(65_900))));
+        assert_eq!(sleepers.deadline(), Some(at(65_900)));
         assert_eq!(sleepers.due(at(65_899)), None);
         assert_eq!(sleepers.due(at(65_900)), Some(7));
         sleepers.remove(7);
         assert_eq!(sleepers.due(at(65_900)), Some(3));
         sleepers.remove(3);
         sleepers.touch(at(1_950), 3);
-        assert_eq!(sleepers.oldest(), Some(3));
+        assert_eq!(sleepers.deadline(), Some(at(65_950)));
     }
 
     #[test]
-    fn the_order_is_exact_where_there_is_a_cap() {
-        let cap = core::num::NonZeroUsize::new(9).unwrap();
-        let mut sleepers = Sleepers::new(Passivation::at_most(cap).and_after(Duration::from_secs(64)));
-        for index in [7, 3, 7] {
-            sleepers.touch(at(1_000), index);
-        }
-        assert_eq!(sleepers.oldest(), Some(3));
-        let mut none = Sleepers::new(Passivation::never());
+    fn without_a_window_nothing_is_kept() {
+        let mut none = Sleepers::new(None);
         none.touch(at(1), 1);
-        assert_eq!((none.oldest(), none.deadline()), (None, None));
+        assert_eq!((none.due(at(1_000_000)), none.deadline()), (None, None));
     }
 
     fn at(millis: u64) -> Instant {

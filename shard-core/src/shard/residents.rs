@@ -23,12 +23,14 @@ pub enum Phase {
     Stopping,
 }
 
-/// Whether an entity is about to stop at its own or a caller's wish.
+/// Whether an entity is about to stop, at its own or a caller's wish or for want of room.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Leaving {
     /// It stays.
     No,
-    /// Once no mail waits.
+    /// Once the mail is handled that it had when it was picked: there are too many.
+    Evicted,
+    /// Once the mail is handled that it had when it was asked; what came later is for its next life.
     AfterMail,
     /// Before any other mail, which goes to its next life.
     Now,
@@ -51,6 +53,10 @@ pub struct Resident<M> {
     pub leaving: Leaving,
     /// It waits in the list of those that may run again when the session is renewed.
     pub stalled: bool,
+    /// It is not put to sleep for idleness or for room.
+    pub pinned: bool,
+    /// If it is leaving: how many messages it handles first.
+    pub due: u32,
     /// Mail that waits. Most entities never have any: no buffer is kept for them.
     #[expect(clippy::box_collection, reason = "one word for the many that have none, not four")]
     mail: Option<Box<VecDeque<Mail<M>>>>,
@@ -62,6 +68,16 @@ impl<M> Resident<M> {
     #[must_use]
     pub fn is_free(&self) -> bool {
         self.phase == Phase::Idle && self.mail.is_none() && self.leaving == Leaving::No
+    }
+
+    /// Whether it is to stop before it takes another message.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        match self.leaving {
+            Leaving::No => false,
+            Leaving::Evicted | Leaving::AfterMail => self.due == 0 || self.mail.is_none(),
+            Leaving::Now => true,
+        }
     }
 
     /// How much mail waits.
@@ -135,6 +151,8 @@ impl<M> Residents<M> {
             phase: Phase::Starting,
             leaving: Leaving::No,
             stalled: false,
+            pinned: false,
+            due: 0,
             mail: None,
         });
         let slots = &self.slots;
@@ -171,6 +189,15 @@ impl<M> Residents<M> {
     #[must_use]
     pub fn of_shard(&self, shard: ShardId) -> Vec<Slot> {
         self.slots.iter().filter(|(_, resident)| resident.shard == shard).map(|(slot, _)| slot).collect()
+    }
+
+    /// Has the entity at `slot` stop after the mail that it has; or sooner, if that was said before.
+    pub fn leave(&mut self, slot: Slot, how: Leaving) {
+        let Some(resident) = self.slots.get_mut(slot) else { return };
+        if resident.leaving == Leaving::No {
+            resident.due = u32::try_from(resident.waiting()).unwrap_or(u32::MAX);
+        }
+        resident.leaving = resident.leaving.max(how);
     }
 
     /// Lets `mail` wait for the entity at `slot`.

@@ -108,10 +108,22 @@ impl Cluster {
             if kept > most {
                 over = Some(format!("{kept} messages in the streams of a lane, {most} at most"));
             }
+            if let (Some(census), Some(share)) = (berth.lane.census(), berth.lane.share()) {
+                let (held, sum) = (census.held(), census.awake.count + census.pinned.count + census.stopping.count);
+                if held > share && census.awake.count > 1 {
+                    over = Some(format!("{held} awake, {share} at most"));
+                }
+                if sum as usize != berth.lane.residents() {
+                    over = Some(format!("the policy knows {sum} of {} entities", berth.lane.residents()));
+                }
+            }
             let (awake, most) = (berth.lane.residents(), self.entities.len());
             if awake > most {
                 over = Some(format!("{awake} residents of {most} entities"));
             }
+        }
+        if let Some(pool) = process.pool.as_ref().filter(|pool| pool.given() > pool.limit()) {
+            over = Some(format!("{} given of a limit of {}", pool.given(), pool.limit()));
         }
         // Answers pass a full link: as many as the peer keeps messages, and a few for each shard.
         let answers = shards * (stream.messages_max + 8) * BYTES;

@@ -11,6 +11,7 @@ use crate::collections::EntityId;
 use crate::entity::{Fate, Reason, StopReason};
 use crate::id::{NodeKey, ShardId, Slot, Token};
 use crate::machine::Notice;
+use crate::passivation::Pool;
 use crate::region::lane::{DataHead, LaneHost, Life, Receipt};
 use crate::wire::Stream;
 use crate::wire::link::LinkSender;
@@ -36,10 +37,8 @@ pub(super) enum Effect {
 pub(super) struct Hands<'a> {
     pub(super) me: NodeKey,
     pub(super) effects: &'a mut Vec<Effect>,
-    /// Entities awake on the node.
-    pub(super) awake: &'a mut usize,
-    /// Zero: no cap.
-    pub(super) awake_max: usize,
+    /// The node's limit of entities awake, if it has one.
+    pub(super) pool: Option<&'a mut Pool>,
     pub(super) links: &'a Links,
     /// Processes whose links had no room.
     pub(super) crowded: &'a mut BTreeSet<NodeKey>,
@@ -138,13 +137,8 @@ impl LaneHost<Message> for Hands<'_> {
         self.effects.push(Effect::Halted);
     }
 
-    fn woke(&mut self) -> bool {
-        *self.awake += 1;
-        self.awake_max > 0 && *self.awake > self.awake_max
-    }
-
-    fn slept(&mut self) {
-        *self.awake -= 1;
+    fn pool<R>(&mut self, look: impl FnOnce(&mut Pool) -> R) -> Option<R> {
+        self.pool.as_deref_mut().map(look)
     }
 
     fn notice(&mut self, notice: Notice) {

@@ -1,6 +1,7 @@
 //! What a process's lanes do: their orders, the handlers that run for them, and the mail that reaches them.
 
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
 use super::cluster::Cluster;
 use super::event::{Event, Frame};
@@ -24,13 +25,11 @@ impl Cluster {
     ) -> Option<R> {
         let now = self.local(seat);
         let mut effects = Vec::new();
-        let awake_max = self.options.handlers.awake_max;
         let process = self.seats[seat].process.as_mut()?;
         let mut hands = Hands {
             me: process.key,
             effects: &mut effects,
-            awake: &mut process.awake,
-            awake_max,
+            pool: process.pool.as_mut(),
             links: &process.links,
             crowded: &mut process.crowded,
             bytes_max: self.options.link.bytes_max,
@@ -190,11 +189,26 @@ impl Cluster {
                 }
                 self.lane_call(seat, lane, |lane, now, host| lane.started(now, slot, ready, host))
             }
-            (false, What::Handle { next, .. }) => {
+            (false, What::Handle { next, message }) => {
+                self.say(seat, lane, slot, message);
                 self.lane_call(seat, lane, |lane, now, host| lane.finished(now, slot, next, host))
             }
         };
         debug_assert!(over.is_some(), "the process lives");
+    }
+
+    /// Now and then an entity says that it is heavier or lighter, or that it is to stay awake, or not any more.
+    fn say(&mut self, seat: usize, lane: usize, slot: Slot, message: Message) {
+        if self.options.handlers.awake_max == 0 {
+            return;
+        }
+        let weight = NonZeroU32::new(message.index as u32 % 3 + 1).unwrap_or(NonZeroU32::MIN);
+        match message.index % 11 {
+            0 => self.lane_call(seat, lane, |lane, now, host| lane.pin(now, slot, true, host)),
+            1..=4 => self.lane_call(seat, lane, |lane, now, host| lane.pin(now, slot, false, host)),
+            5 => self.lane_call(seat, lane, |lane, now, host| lane.weighed(now, slot, weight, host)),
+            _ => None,
+        };
     }
 
     /// A handler returned, or was dropped: whoever asked is told.

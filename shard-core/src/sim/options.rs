@@ -9,6 +9,7 @@ use super::protocol::Protocol;
 
 use crate::allocation::{AllocationStrategy, Hash, LeastShard};
 use crate::machine::{Rule, Rules, Timing};
+use crate::passivation::PolicyChoice;
 use crate::prng::Prng;
 use crate::region::stream::StreamConfig;
 use crate::shuffle::{FairConfig, FlowKey, Guard};
@@ -167,6 +168,8 @@ pub struct Handlers {
     pub idle: Duration,
     /// Most entities awake on one node; zero: no cap.
     pub awake_max: usize,
+    /// Who goes if there are more: a number of [`PolicyChoice::ALL`](crate::passivation::PolicyChoice::ALL).
+    pub policy: usize,
     /// How much mail an entity may have waiting.
     pub mailbox: usize,
 }
@@ -336,6 +339,7 @@ impl Handlers {
             idle: if prng.chance(1, 2) { timing.session.permille(prng.between(50, 1_500)) } else { Duration::ZERO },
             awake_max: if prng.chance(1, 4) { prng.between(1, 8) as usize } else { 0 },
             mailbox: *prng.pick(&[3, 64, 1_000]).unwrap_or(&64),
+            policy: prng.fork("policy").next_u64() as usize % PolicyChoice::ALL.len(),
         }
     }
 }

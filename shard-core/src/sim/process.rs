@@ -2,7 +2,7 @@
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::num::{NonZeroU32, NonZeroUsize};
+use core::num::NonZeroU32;
 
 use super::cluster::Cluster;
 use super::event::Event;
@@ -13,7 +13,7 @@ use super::options::ms;
 use crate::id::{Incarnation, NodeId, NodeKey, ShardId, ShardKey, Slot, Term, Token};
 use crate::machine::{Fixed, Notice};
 use crate::node::{Input, Node, NodeConfig, Output};
-use crate::passivation::Passivation;
+use crate::passivation::{Passivation, PolicyChoice, Pool};
 use crate::region::lane::{Lane, LaneConfig, Next, Order};
 use crate::region::stream::StreamConfig;
 use crate::time::{Instant, nanos};
@@ -44,7 +44,8 @@ pub(super) struct Process {
     pub(super) loads: bool,
     /// How long it stays away once it has left.
     pub(super) away: u64,
-    pub(super) awake: usize,
+    /// What its lanes have of the limit, if there is one.
+    pub(super) pool: Option<Pool>,
     /// When the timers are set for, in real time.
     pub(super) node_timer: u64,
     pub(super) link_timer: u64,
@@ -99,6 +100,9 @@ impl Cluster {
         let node = Node::new(now, config).expect("the simulator's times keep the inequalities");
         let stream = Fixed::new(StreamConfig { rules, ..options.stream.clone() });
         let idle = (!options.handlers.idle.is_zero()).then_some(options.handlers.idle);
+        let most = options.handlers.awake_max as u64;
+        let policy = PolicyChoice::ALL[options.handlers.policy % PolicyChoice::ALL.len()];
+        let limit = Passivation::at_most(most).choosing(policy).limit.filter(|_| most > 0);
         let lanes = (0..options.lanes).map(|lane| Berth {
             lane: Lane::new(LaneConfig {
                 me: key,
@@ -106,7 +110,7 @@ impl Cluster {
                 shards: NonZeroU32::new(options.shards).unwrap_or(NonZeroU32::MIN),
                 lane,
                 lanes: NonZeroU32::new(options.lanes).unwrap_or(NonZeroU32::MIN),
-                passivation: Passivation { idle, at_most: NonZeroUsize::new(options.handlers.awake_max) },
+                passivation: Passivation { idle, limit },
                 mailbox: options.handlers.mailbox,
                 timers: 16,
                 rest: ms(5),
@@ -143,7 +147,7 @@ impl Cluster {
             leaving: false,
             loads: false,
             away: 0,
-            awake: 0,
+            pool: limit.map(|limit| Pool::new(limit.at_most.get(), options.lanes as usize)),
             node_timer: u64::MAX,
             link_timer: u64::MAX,
             answers_at: 0,

@@ -132,6 +132,7 @@ impl Options {
             ("handler-stop", Share(&mut handlers.stop_permille)),
             ("idle", Time(&mut handlers.idle)),
             ("awake", Count(&mut handlers.awake_max)),
+            ("policy", Count(&mut handlers.policy)),
             ("mailbox", Count(&mut handlers.mailbox)),
             ("guard", Share(&mut self.guard)),
             ("store", Flag(&mut self.store)),

@@ -117,6 +117,7 @@ impl Options {
                 stop_permille: 0,
                 idle: Duration::ZERO,
                 awake_max: 0,
+                policy: 0,
                 mailbox: 1_000,
             },
             guard: 0,

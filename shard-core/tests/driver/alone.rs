@@ -9,7 +9,7 @@ use shard_core::driver::{Alone, Driver, Engine, Event, Host, Outside, Post, Seat
 use shard_core::entity::{Accepts, Alarm, AskFailure, CatchUnwind, Clock, Fate, Services};
 use shard_core::id::{Incarnation, Kind, NodeId, NodeKey, Slot};
 use shard_core::node::{NodeConfig, Peer};
-use shard_core::passivation::Passivation;
+use shard_core::passivation::{Passivation, PolicyChoice};
 use shard_core::prelude::*;
 use shard_core::region::lane::{DataHead, Life, Receipt};
 use shard_core::time::Instant;
@@ -364,7 +364,7 @@ fn mail_for_a_stopping_entity_is_answered_by_its_next_life() {
 
 #[test]
 fn the_least_recently_used_goes_when_there_are_too_many() {
-    let mut bench = Bench::new(Passivation::at_most(std::num::NonZeroUsize::new(2).unwrap()));
+    let mut bench = Bench::new(Passivation::at_most(2).choosing(PolicyChoice::Lru));
     for id in ["a", "b", "a", "c"] {
         bench.get(id, Add(1));
     }

@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem;
+use core::num::NonZeroU32;
 use core::pin::Pin;
 use core::task::{Context, Poll, Waker};
 
@@ -31,6 +32,8 @@ pub(super) enum Owed<M> {
     Finished(Slot, Next),
     Stopped(Slot),
     Schedule(Slot, Instant, M),
+    Weighs(Slot, NonZeroU32),
+    Pins(Slot, bool),
     /// The state is gone.
     Failed(Slot, String, After),
 }
@@ -234,7 +237,7 @@ impl<E: Entity, O> Cast<E, O> {
             return Ran::Stays;
         }
         let mut wishes = cell.take_wishes();
-        self.schedule(slot, &mut wishes);
+        self.owe(slot, &mut wishes);
         let next = match wishes.end() {
             None => Next::Stay,
             Some(End::Stop) => Next::Stop,
@@ -256,9 +259,12 @@ impl<E: Entity, O> Cast<E, O> {
         if next == Next::Stay { Ran::Stays } else { Ran::Wants(next) }
     }
 
-    fn schedule(&mut self, slot: Slot, wishes: &mut Wishes<E::Message>) {
+    /// What it wished for that is not its end.
+    fn owe(&mut self, slot: Slot, wishes: &mut Wishes<E::Message>) {
         let scheduled = wishes.take_scheduled().into_iter();
         self.owed.extend(scheduled.map(|(at, message)| Owed::Schedule(slot, at, message)));
+        self.owed.extend(wishes.weight().map(|weight| Owed::Weighs(slot, weight)));
+        self.owed.extend(wishes.pinned().map(|pinned| Owed::Pins(slot, pinned)));
     }
 
     fn begin(&mut self, slot: Slot, hook: Hook<E>, after: After) {
@@ -278,7 +284,7 @@ impl<E: Entity, O> Cast<E, O> {
                 // How it wants to end before it began is void; what it scheduled counts.
                 let mut wishes = cell.take_wishes();
                 self.put(slot, Seated::Idle(cell));
-                self.schedule(slot, &mut wishes);
+                self.owe(slot, &mut wishes);
                 Owed::Started(slot, true)
             }
             Poll::Ready(Ok(Hooked::Started(Err(failure)))) => Owed::Failed(slot, failure.to_string(), after),

@@ -208,6 +208,8 @@ impl<E: Entity, O: Outside<E::Message>> Engine<E, O> {
                 Owed::Schedule(slot, at, message) => {
                     let _ = self.driver.schedule(now, seat(slot), at.since(now), message);
                 }
+                Owed::Weighs(slot, weight) => self.driver.weighed(now, seat(slot), weight, &mut self.cast),
+                Owed::Pins(slot, pinned) => self.driver.pin(now, seat(slot), pinned, &mut self.cast),
                 Owed::Failed(slot, why, then) => {
                     if let Some(id) = self.driver.id(seat(slot)) {
                         self.cast.outside.failed(id, &why);

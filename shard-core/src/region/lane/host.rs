@@ -7,6 +7,7 @@ use crate::collections::EntityId;
 use crate::entity::{Fate, Reason, StopReason};
 use crate::id::{NodeKey, ShardId, ShardKey, Slot, Token};
 use crate::machine::Notice;
+use crate::passivation::Pool;
 
 /// Which life of which entity a host is asked to begin.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -137,10 +138,12 @@ pub trait LaneHost<M> {
     fn dropped(&mut self, shard: ShardId, token: Token);
     /// Tell control: everything is dropped, nothing runs any more.
     fn halted(&mut self);
-    /// One more entity of the type is awake on this node; true if that is more than the cap.
-    fn woke(&mut self) -> bool;
-    /// One fewer.
-    fn slept(&mut self);
+    /// Lends the pool that the lanes of the type on this node share, if the type has a limit. A host with one lane may do
+    /// without: then each lane has its part of the limit for ever.
+    fn pool<R>(&mut self, look: impl FnOnce(&mut Pool) -> R) -> Option<R> {
+        let _ = look;
+        None
+    }
     /// For the operator.
     fn notice(&mut self, notice: Notice);
 }

@@ -48,6 +48,8 @@ impl<M> Lane<M> {
         }
         if ready {
             resident.phase = Phase::Idle;
+            // Whoever was picked or asked to go before it could take any mail takes what has come since.
+            resident.due = u32::try_from(resident.waiting()).unwrap_or(u32::MAX);
             self.go_on(now, slot, host);
         } else {
             self.fail(now, slot, host);
@@ -66,11 +68,11 @@ impl<M> Lane<M> {
             return self.admit(now, host);
         }
         resident.phase = Phase::Idle;
-        resident.leaving = resident.leaving.max(match next {
-            Next::Passivate => Leaving::AfterMail,
-            Next::Stop => Leaving::Now,
-            Next::Stay | Next::Failed => Leaving::No,
-        });
+        match next {
+            Next::Passivate => self.residents.leave(slot, Leaving::AfterMail),
+            Next::Stop => self.residents.leave(slot, Leaving::Now),
+            Next::Stay | Next::Failed => {}
+        }
         if !self.failures.is_empty() {
             self.failures.remove(&slot.index);
         }
@@ -114,11 +116,9 @@ impl<M> Lane<M> {
     /// Asks the entity `id` to stop once its mail is handled, as a caller may.
     pub fn passivate(&mut self, now: Instant, hash: u64, id: &str, host: &mut impl LaneHost<M>) {
         let Some(slot) = self.residents.find(hash, id) else { return };
-        if let Some(resident) = self.residents.get_mut(slot) {
-            resident.leaving = resident.leaving.max(Leaving::AfterMail);
-            if resident.phase == Phase::Idle {
-                self.go_on(now, slot, host);
-            }
+        self.residents.leave(slot, Leaving::AfterMail);
+        if self.residents.get(slot).is_some_and(|resident| resident.phase == Phase::Idle) {
+            self.go_on(now, slot, host);
         }
         self.admit(now, host);
     }
@@ -149,9 +149,7 @@ impl<M> Lane<M> {
         } else {
             self.withhold(slot);
         }
-        if host.woke() && live {
-            self.evict(now, slot, host);
-        }
+        self.keep(now, slot, host);
         slot
     }
 
@@ -168,27 +166,16 @@ impl<M> Lane<M> {
         }
     }
 
-    /// One too many on this node: the lane's own least recently used goes, if it is not the newcomer and can.
-    fn evict(&mut self, now: Instant, newcomer: Slot, host: &mut impl LaneHost<M>) {
-        let Some(oldest) = self.sleepers.oldest().and_then(|index| self.residents.at(index)) else { return };
-        if oldest == newcomer {
-            return;
-        }
-        let Some(resident) = self.residents.get_mut(oldest) else { return };
-        if resident.is_free() {
-            self.stop(now, oldest, StopReason::Evicted, host);
-        } else {
-            resident.leaving = resident.leaving.max(Leaving::AfterMail);
-            self.sleepers.remove(oldest.index);
-        }
-    }
-
     pub(super) fn put_idle_to_sleep(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
         while let Some(index) = self.sleepers.due(now) {
             let Some(slot) = self.residents.at(index) else {
                 self.sleepers.remove(index);
                 continue;
             };
+            if self.residents.get(slot).is_some_and(|resident| resident.pinned) {
+                self.sleepers.remove(index);
+                continue;
+            }
             // Busy all the while is use as well; and one that may not stop now is looked at again as late.
             self.sleepers.touch(now, index);
             if self.residents.get(slot).is_some_and(|resident| resident.is_free()) {
@@ -213,17 +200,25 @@ impl<M> Lane<M> {
                 }
             };
         }
-        match (resident.leaving, resident.waiting() > 0) {
-            (Leaving::Now, _) | (Leaving::AfterMail, false) => self.stop(now, slot, StopReason::Asked, host),
-            (Leaving::No, false) => self.release(now, slot),
-            (_, true) if !self.may_start(now, host) => self.stall(slot),
-            (_, true) if !self.seated(now, slot) => {}
-            (_, true) => {
-                if let Some(mail) = self.residents.next_mail(slot) {
-                    self.recount(slot);
-                    self.run(slot, mail, host);
-                }
+        if resident.is_done() {
+            let evicted = resident.leaving == Leaving::Evicted;
+            return self.stop(now, slot, if evicted { StopReason::Evicted } else { StopReason::Asked }, host);
+        }
+        if resident.waiting() == 0 {
+            return self.release(now, slot);
+        }
+        if !self.may_start(now, host) {
+            return self.stall(slot);
+        }
+        if !self.seated(now, slot) {
+            return;
+        }
+        if let Some(mail) = self.residents.next_mail(slot) {
+            if let Some(resident) = self.residents.get_mut(slot) {
+                resident.due = resident.due.saturating_sub(1);
             }
+            self.recount(slot);
+            self.run(slot, mail, host);
         }
     }
 
@@ -304,12 +299,19 @@ impl<M> Lane<M> {
         let Some(tenure) = self.shards[at].tenure.as_mut() else { return };
         tenure.activations += 1;
         let (token, activation) = (tenure.token, tenure.activations);
+        let mut again = self.failures.contains_key(&slot.index);
         if let Some(resident) = self.residents.get_mut(slot) {
             resident.phase = Phase::Starting;
             resident.activation = activation;
-            resident.leaving = Leaving::No;
+            again |= resident.pinned || resident.leaving != Leaving::No;
+            (resident.leaving, resident.pinned) = (Leaving::No, false);
         }
         host.start(slot, Life { id, shard, token, activation });
+        if again {
+            // What the former life weighed and pinned is over, and so is that it was picked.
+            self.sleepers.touch(now, slot.index);
+            self.keep_again(now, slot, host);
+        }
     }
 
     /// Ends a life: its place is free. Mail of local callers goes back to the shard's stream when the tenure ends; mail of
@@ -319,9 +321,11 @@ impl<M> Lane<M> {
             gate.forget(now, slot.index);
         }
         self.sleepers.remove(slot.index);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.removed(slot.index);
+        }
         self.failures.remove(&slot.index);
         let Some((resident, mail)) = self.residents.remove(slot) else { return };
-        host.slept();
         let at = self.local(resident.shard);
         let state = &mut self.shards[at];
         state.residents -= 1;

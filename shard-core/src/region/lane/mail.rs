@@ -99,6 +99,7 @@ impl<M> Lane<M> {
             .get(slot)
             .is_some_and(|resident| resident.leaving == Leaving::No && resident.phase != Phase::Stopping)
         {
+            self.used(now, slot);
             self.give(now, slot, Mail { origin: Origin::Timer, message }, host);
         }
     }
@@ -129,19 +130,29 @@ impl<M> Lane<M> {
         host: &mut impl LaneHost<M>,
     ) {
         let slot = match self.residents.find(hash, id) {
-            Some(slot) => slot,
+            Some(slot) => {
+                self.used(now, slot);
+                slot
+            }
+            None if !self.has_room_to_wake() => {
+                return self.turn_away(shard, &EntityId::from(id), mail, Bound::Stopping, host);
+            }
             None if self.gate.is_some() => return self.wake_guarded(now, shard, hash, EntityId::from(id), mail, host),
             None => self.wake(now, shard, hash, EntityId::from(id), host),
         };
         self.give(now, slot, mail, host);
     }
 
+    /// Mail comes for an entity that is here. That it is about to go changes nothing in that.
+    fn used(&mut self, now: Instant, slot: Slot) {
+        if self.residents.get(slot).is_some_and(|resident| resident.phase != Phase::Stopping) {
+            self.touch(now, slot.index);
+        }
+    }
+
     fn give(&mut self, now: Instant, slot: Slot, mail: Mail<M>, host: &mut impl LaneHost<M>) {
         let live = self.may_start(now, host);
         let Some(resident) = self.residents.get_mut(slot) else { return };
-        if resident.phase != Phase::Stopping {
-            self.sleepers.touch(now, slot.index);
-        }
         if resident.waiting() >= self.config.mailbox {
             return self.overflow(slot, mail, Bound::Entity, host);
         }

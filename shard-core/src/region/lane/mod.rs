@@ -1,10 +1,12 @@
 //! One lane: the shards `s` with `s % lanes == lane` of one entity type, on one node.
 //!
 //! Reading order: this page (state and the fast door), `mail` (how a message finds its entity), `gate` (who may run where a
-//! type is guarded by tenant), `life` (how lives begin and end), `tenure` (how grants begin and end, and the barrier), `sender` (how mail leaves for other nodes).
+//! type is guarded by tenant), `life` (how lives begin and end), `keeper` (who is put to sleep
+//! where there are too many), `tenure` (how grants begin and end, and the barrier), `sender` (how mail leaves for other nodes).
 
 mod gate;
 mod host;
+mod keeper;
 mod life;
 mod mail;
 mod sender;
@@ -92,6 +94,8 @@ pub struct Lane<M> {
     config: LaneConfig,
     residents: Residents<M>,
     sleepers: Sleepers,
+    /// If the type has a limit: who is put to sleep when there are too many.
+    keeper: Option<Box<keeper::Keeper>>,
     shards: Vec<ShardState<M>>,
     /// Per shard: owned, not draining, and nothing of this node's own is under way to it (D10).
     direct: Vec<bool>,
@@ -128,7 +132,8 @@ impl<M> Lane<M> {
         let mine = (config.shards.get() + lanes - 1 - config.lane) / lanes;
         Self {
             residents: Residents::default(),
-            sleepers: Sleepers::new(config.passivation),
+            sleepers: Sleepers::new(config.passivation.idle),
+            keeper: config.passivation.limit.map(|limit| Box::new(keeper::Keeper::new(&config, limit))),
             shards: (0..mine)
                 .map(|_| ShardState { tenure: None, outgoing: None, residents: 0, returned: Vec::new() })
                 .collect(),
@@ -161,7 +166,7 @@ impl<M> Lane<M> {
             return None;
         }
         let slot = self.residents.find_free(hash, id)?;
-        self.sleepers.touch(now, slot.index);
+        self.touch(now, slot.index);
         Some(slot)
     }
 
@@ -169,6 +174,7 @@ impl<M> Lane<M> {
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
         let timer = self.timers.keys().next().map(|(at, _)| *at);
+        let timer = soonest(timer, self.keeper.as_ref().and_then(|keeper| keeper.deadline()));
         soonest(soonest(timer, self.sleepers.deadline()), soonest(self.drains.first(), self.streams.first()))
     }
 
@@ -176,9 +182,19 @@ impl<M> Lane<M> {
     pub fn expire(&mut self, now: Instant, host: &mut impl LaneHost<M>) {
         self.force_drains(now, host);
         self.put_idle_to_sleep(now, host);
+        self.even(now, host);
         self.fire_timers(now, host);
         self.expire_streams(now, host);
         self.admit(now, host);
+    }
+
+    /// The entity at that place is used.
+    #[inline]
+    fn touch(&mut self, now: Instant, index: u32) {
+        self.sleepers.touch(now, index);
+        if let Some(keeper) = &mut self.keeper {
+            keeper.touch(index);
+        }
     }
 
     /// Whether handlers may start at `now`.

@@ -1,6 +1,7 @@
 //! Lanes, one fact at a time; the host writes down what it was ordered.
 
 mod gate;
+mod keeper;
 
 use std::num::NonZeroU32;
 use std::string::{String, ToString};
@@ -66,10 +67,6 @@ impl LaneHost<u32> for Host {
     fn halted(&mut self) {
         self.push("halted".to_string());
     }
-    fn woke(&mut self) -> bool {
-        false
-    }
-    fn slept(&mut self) {}
     fn notice(&mut self, _: Notice) {}
 }
 
@@ -88,15 +85,24 @@ fn lane() -> (Lane<u32>, Host) {
     guarded(None)
 }
 
+/// The same of a type that puts entities to sleep so.
+fn sleepy(passivation: Passivation) -> (Lane<u32>, Host) {
+    begin(None, passivation)
+}
+
 /// The same of a type that may be guarded.
 fn guarded(guard: Option<Guard>) -> (Lane<u32>, Host) {
+    begin(guard, Passivation::after(Duration::from_millis(500)))
+}
+
+fn begin(guard: Option<Guard>, passivation: Passivation) -> (Lane<u32>, Host) {
     let mut lane = Lane::new(LaneConfig {
         me: NodeKey { id: NodeId(1), incarnation: Incarnation(1) },
         kind: Kind(1),
         shards: NonZeroU32::MIN,
         lane: 0,
         lanes: NonZeroU32::MIN,
-        passivation: Passivation::after(Duration::from_millis(500)),
+        passivation,
         mailbox: 8,
         timers: 8,
         rest: Duration::from_millis(10),

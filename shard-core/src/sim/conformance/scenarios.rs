@@ -5,12 +5,11 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Debug;
-use core::num::NonZeroUsize;
 
 use super::probe::{Answer, Break, Echo, Hold, Later, Life, Mark, Remind, Sleep, Stranger};
 use super::{Cluster, Embedding, Member, ProbeMessage, Scenario, Setup, Verdict, until, wait};
 use crate::entity::{Accepts, Ask, AskError, Entities, NoReply, Reason, Refused, StopReason};
-use crate::passivation::Passivation;
+use crate::passivation::{Passivation, PolicyChoice};
 use crate::time::Duration;
 
 macro_rules! list {
@@ -217,8 +216,7 @@ fn an_entity_without_mail_falls_asleep_and_wakes_fresh(embedding: &dyn Embedding
 }
 
 fn the_least_recently_used_falls_asleep_at_the_cap(embedding: &dyn Embedding) -> Verdict {
-    let cap = NonZeroUsize::new(3).unwrap_or(NonZeroUsize::MIN);
-    let play = Play::begin(embedding, 1, Passivation::at_most(cap));
+    let play = Play::begin(embedding, 1, Passivation::at_most(3).choosing(PolicyChoice::Lru));
     for id in ["a", "b", "c", "a", "d"] {
         play.ask(id, Life)?;
     }
