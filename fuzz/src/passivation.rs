@@ -51,6 +51,8 @@ pub fn passivation(bytes: &[u8]) {
         };
         assert_eq!(picked, expected, "{} was asked for act {act} on {index}", choice.name());
         let census = policy.census();
+        let over = census.held() > twin.limit() && census.awake.count > 1;
+        assert!(!over, "{} holds {census:?} of {}", choice.name(), twin.limit());
         let weights = [census.awake, census.pinned, census.stopping].map(|tally| tally.weight);
         assert_eq!(weights, twin.weights(), "{} counts after act {act} on {index}", choice.name());
         // Some linger while they stop, and mail comes for them meanwhile.

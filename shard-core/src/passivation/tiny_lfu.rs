@@ -124,7 +124,13 @@ impl TinyLfu {
         self.main.resize(self.limit - self.window_max);
     }
 
-    /// What the main part may hold: what is pinned takes its room.
+    /// What the window may hold: its part, or what the pinned leave of the limit, but one entity.
+    fn window_room(&self) -> u64 {
+        let left = self.limit.saturating_sub(self.rings.census().pinned.weight);
+        self.window_max.min(left).max(self.window_max.min(1))
+    }
+
+    /// What the main part may hold: what is pinned takes its room first.
     fn main_max(&self) -> u64 {
         (self.limit - self.window_max).saturating_sub(self.rings.census().pinned.weight)
     }
@@ -140,7 +146,7 @@ impl TinyLfu {
 
     /// Those who fall out of the window ask for admission.
     fn close_window(&mut self, pick: &mut dyn FnMut(u32)) {
-        while self.rings.tally(WINDOW).weight > self.window_max {
+        while self.rings.tally(WINDOW).weight > self.window_room() {
             let Some(candidate) = self.rings.oldest(WINDOW) else { return };
             if self.is_admitted(candidate) {
                 self.main.enter(&mut self.rings, candidate);
@@ -195,6 +201,8 @@ impl TinyLfu {
         self.count(index, false);
         self.rings.put(index, WINDOW);
         self.close_window(pick);
+        // Whoever was pinned meanwhile has taken room of the main part.
+        self.close_main(pick);
         self.adapt();
     }
 }

@@ -93,6 +93,12 @@ impl Twin {
         }
     }
 
+    /// The limit.
+    #[must_use]
+    pub const fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// The weights of those in order, pinned and stopping.
     pub fn weights(&mut self) -> [u64; 3] {
         [self.lists().iter().map(|list| weight(list)).sum(), weight(&self.pinned), weight(&self.stopping)]

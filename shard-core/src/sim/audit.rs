@@ -111,7 +111,7 @@ impl Cluster {
             if let (Some(census), Some(share)) = (berth.lane.census(), berth.lane.share()) {
                 let (held, sum) = (census.held(), census.awake.count + census.pinned.count + census.stopping.count);
                 if held > share && census.awake.count > 1 {
-                    over = Some(format!("{held} awake, {share} at most"));
+                    over = Some(format!("{held} awake, {share} at most: {census:?}"));
                 }
                 if sum as usize != berth.lane.residents() {
                     over = Some(format!("the policy knows {sum} of {} entities", berth.lane.residents()));

@@ -4,6 +4,7 @@ use std::vec::Vec;
 
 use super::super::*;
 use super::hash;
+use crate::prng::Prng;
 
 /// A policy and who is awake in it; who was picked is gone at once.
 struct Stage {
@@ -156,4 +157,38 @@ fn without_a_window_newcomers_are_refused_until_they_are_known() {
         [11, 12, 13, 14, 15, 16, 17, 18, 19, 20].map(|id| id - 10)
     );
     assert_eq!(stage.touch([range(1, 10), range(1, 10)].concat()), [range(1, 10), range(1, 10)].concat());
+}
+
+/// A storm of pins found W-TinyLFU over its limit: whoever was pinned out of the window took no room of the main part.
+#[test]
+fn no_policy_holds_more_than_its_limit_while_it_may_pick_others() {
+    for choice in PolicyChoice::ALL {
+        for seed in 0..40 {
+            let mut dice = Prng::new(seed);
+            let mut limit = dice.between(1, 12);
+            let mut policy = choice.build(limit, seed);
+            let mut gone = Vec::new();
+            for step in 0..600 {
+                let (index, weight) = (dice.below(24) as u32, 1 + dice.below(3) as u32);
+                let pick = &mut |index| gone.push(index);
+                match dice.below(12) {
+                    0 => policy.pinned(index),
+                    1 => policy.unpinned(index, u64::from(index) << 32, pick),
+                    2 => policy.weighed(index, weight, pick),
+                    3 => {
+                        limit = dice.between(1, 12);
+                        policy.limit_changed(limit, pick);
+                    }
+                    4 | 5 => policy.touched(index),
+                    _ => policy.created(index, u64::from(index) << 32, weight, pick),
+                }
+                for index in gone.drain(..) {
+                    policy.removed(index);
+                }
+                let census = policy.census();
+                let over = census.held() > limit && census.awake.count > 1;
+                assert!(!over, "{}, seed {seed}, step {step}: {census:?} of {limit}", choice.name());
+            }
+        }
+    }
 }

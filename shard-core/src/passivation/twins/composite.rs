@@ -23,6 +23,9 @@ impl Composite {
     fn window_max(&self) -> u64 {
         ((self.share * self.limit as f64) as u64).max(1).min(self.limit)
     }
+    fn window_room(&self, pinned: u64) -> u64 {
+        self.window_max().min(self.limit.saturating_sub(pinned)).max(self.window_max().min(1))
+    }
     fn main_max(&self, pinned: u64) -> u64 {
         (self.limit - self.window_max()).saturating_sub(pinned)
     }
@@ -34,7 +37,7 @@ impl Composite {
     pub(super) fn enter(&mut self, entry: Entry, pinned: u64) -> List {
         self.count(entry, false);
         self.window.push(entry);
-        let gone = self.close_window(pinned);
+        let gone = self.close(pinned);
         self.adapt(pinned);
         gone
     }
@@ -59,7 +62,7 @@ impl Composite {
     }
     fn close_window(&mut self, pinned: u64) -> List {
         let mut gone = vec![];
-        while weight(&self.window) > self.window_max() {
+        while weight(&self.window) > self.window_room(pinned) {
             let candidate = self.window.remove(0);
             let fits = self.main.weight() + candidate.2 <= self.main_max(pinned);
             let frequency = |entry: &Entry| self.sketch.frequency(entry.1);
