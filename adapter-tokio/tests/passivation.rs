@@ -71,7 +71,8 @@ async fn pages(passivation: Passivation) -> (Node, Entities<PageMessage>, Store)
     let store = Store::default();
     let shelves = Arc::clone(&store);
     let factory = move |_: &_| Page { counted: 0, store: Arc::clone(&shelves) };
-    let pages = node.sharding::<Page>().shards(32).passivation(passivation).start_with(factory).await.expect("it starts");
+    let pages =
+        node.sharding::<Page>().shards(32).passivation(passivation).start_with(factory).await.expect("it starts");
     (node, pages, store)
 }
 
@@ -110,7 +111,10 @@ async fn a_limit_holds_over_all_lanes_and_every_message_is_handled_once() {
         let report = node.limits::<Page>().expect("it has a limit");
         assert_eq!(report.limit, 200);
         assert!(report.lanes.census.held() <= 200, "{policy:?}: {report:?}");
-        assert!(report.lanes.evictions > 0 && report.lanes.creations > report.lanes.evictions, "{policy:?}: {report:?}");
+        assert!(
+            report.lanes.evictions > 0 && report.lanes.creations > report.lanes.evictions,
+            "{policy:?}: {report:?}"
+        );
         let mut counted = 0;
         for id in 0..900 {
             counted += pages.ask(format!("page-{id}").as_str(), Count).await.expect("answered") - 1;

@@ -114,6 +114,17 @@ fn clusters_of_any_size_keep_their_promises() {
     }
 }
 
+/// Two shards that move again as soon as they rest, under much mail. Of the even seeds, in which all moves are planned ones,
+/// 64, 124, 166 and 226 were reordered while a stream that kept nothing still named a former owner.
+#[test]
+fn dense_moves_keep_the_order() {
+    for seed in [64, 99, 124, 166, 226, 1, 2] {
+        let report = run(Options::from_seed(seed).with_storm(Duration::from_secs(12)).with_dense_moves());
+        assert!(report.violation.is_none(), "{report}");
+        assert!(report.counters.drains > 50, "seed {seed}: {} drains", report.counters.drains);
+    }
+}
+
 /// A checker that only looks at what an event touched still sees two owners.
 #[test]
 fn large_clusters_are_checked_too() {

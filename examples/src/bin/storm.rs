@@ -2,7 +2,8 @@
 //!
 //! `storm --seeds 1000` runs a thousand; `--nodes N` sets the clusters' size; `--seed N` runs one and prints its events;
 //! `--mutant NAME` breaks a rule and succeeds when the checkers notice; `--mutants` does so with every rule and prints a
-//! table; `--protocol all` counts the double owners of other systems' rules beside ours; `--guard` guards the entities by tenant; `--drills N` measures what single faults cost a cluster at rest; `--script FILE` replays a script, and
+//! table; `--protocol all` counts the double owners of other systems' rules beside ours; `--guard` guards the entities by
+//! tenant; `--dense` moves few shards without a pause; `--drills N` measures what single faults cost a cluster at rest; `--script FILE` replays a script, and
 //! `--shrink` makes one of the failure that a run finds, as short as it gets.
 
 #[path = "storm/campaign.rs"]
@@ -39,6 +40,9 @@ struct Args {
     /// Guard the entities by tenant on every node: few seats, short queues.
     #[arg(long)]
     guard: bool,
+    /// Few shards, much mail, and every shard moves again as soon as it rests.
+    #[arg(long)]
+    dense: bool,
     /// Compare the double owners of these rules with ours, on the same seeds: `forced-timeout`, `gossip-leader`, or `all`.
     #[arg(long)]
     protocol: Option<String>,
@@ -129,6 +133,9 @@ fn options(args: &Args, seed: u64, mutant: Option<Rule>) -> Options {
     }
     if args.guard {
         options = options.with_guard();
+    }
+    if args.dense {
+        options = options.with_dense_moves();
     }
     options.mutant = mutant;
     options.only.clone_from(&args.only);

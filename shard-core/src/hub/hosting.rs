@@ -3,8 +3,8 @@
 use std::any::Any;
 use std::boxed::Box;
 use std::marker::PhantomData;
-use std::sync::{Arc, Mutex};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use core::num::NonZeroU32;

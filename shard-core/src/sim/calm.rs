@@ -2,6 +2,7 @@
 
 use alloc::format;
 use alloc::string::String;
+use core::sync::atomic::Ordering;
 
 use super::cluster::Cluster;
 use super::event::Event;
@@ -59,6 +60,9 @@ impl Cluster {
     pub(super) fn begin_calm(&mut self) {
         self.note(0, || "the calm begins".into());
         self.settle_drill();
+        if let Some(restless) = &self.restless {
+            restless.store(false, Ordering::Relaxed);
+        }
         self.faults = Faults { drift: self.faults.drift, ..Faults::none() };
         self.calm.began_at = Some(self.now);
         self.calm.elections.0 = self.counters.elections;

@@ -4,7 +4,9 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::sync::atomic::AtomicBool;
 
 use super::audit::Audit;
 use super::calm::Calm;
@@ -104,6 +106,8 @@ pub struct Cluster {
     pub(super) marks: Marks,
     pub(super) counters: Counters,
     pub(super) dice: Dice,
+    /// Up while every shard moves again as soon as it rests.
+    pub(super) restless: Option<Arc<AtomicBool>>,
     pub(super) violation: Option<(&'static str, String)>,
     digest: u64,
     history: VecDeque<String>,
@@ -119,7 +123,8 @@ impl core::fmt::Debug for Cluster {
 impl Cluster {
     /// A cluster whose processes are about to start.
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub fn new(mut options: Options) -> Self {
+        let restless = options.restless();
         let prng = Prng::new(options.seed);
         let mut dice = Dice {
             net: prng.fork("net"),
@@ -187,6 +192,7 @@ impl Cluster {
             marks: Marks::default(),
             counters: Counters::default(),
             dice,
+            restless,
             violation: None,
             digest: 0,
             history: VecDeque::new(),

@@ -47,10 +47,10 @@
 //! | P4 | nothing in motion; no further election, no further lapse | `liveness`, `election-storm`, `election-after-heal`, `lapse-after-heal` |
 //! | P5 | no shard changes hands sixteen times within a session | `flapping` |
 //!
-//! I8 speaks of a user's store, which is not simulated.
+//! I8, of a user's store, is checked by `fence-order`, `stale-write`, `lost-update` and `newest-refused`.
 //!
 //! # How to read it
-//! `options` (what a run is), `worlds` (kinds of runs), `cluster` (the loop), `process` (one process: its machines, and what
+//! `options` (what a run is), `worlds` and `dense` (kinds of runs), `cluster` (the loop), `process` (one process: its machines, and what
 //! control orders), `lanes` (what lanes order), `links` (who is reached), `timers`, `network` (datagrams and connections),
 //! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `script` and
 //! `shrink`, `model` (what every message met), `checker` and `audit` (the invariants), `calm` (what must hold when the faults
@@ -66,6 +66,7 @@ mod clock;
 mod cluster;
 #[cfg(feature = "std")]
 pub mod conformance;
+mod dense;
 mod event;
 mod fault;
 pub mod fuzz;

@@ -93,6 +93,8 @@ pub struct Options {
     pub callers: usize,
     /// The mean pause between two batches of messages of one node.
     pub work_every: Duration,
+    /// Shards never rest before the calm; see [`with_dense_moves`](Self::with_dense_moves).
+    pub dense: bool,
     /// By which rules shards are given out.
     pub protocol: Protocol,
     /// A rule that all nodes break; the checkers should notice.
@@ -212,6 +214,7 @@ impl Options {
             callers: 0,
             work_every: ms(*prng.pick(&[40, 80, 160]).unwrap_or(&80)),
             timing,
+            dense: false,
             protocol: Protocol::default(),
             mutant: None,
             only: None,

@@ -135,6 +135,7 @@ impl Options {
             ("policy", Count(&mut handlers.policy)),
             ("mailbox", Count(&mut handlers.mailbox)),
             ("guard", Share(&mut self.guard)),
+            ("dense", Flag(&mut self.dense)),
             ("store", Flag(&mut self.store)),
             ("poison-from", Time(&mut self.poison_from)),
             ("callers", Count(&mut self.callers)),

@@ -122,6 +122,7 @@ impl Options {
             },
             guard: 0,
             store: false,
+            dense: false,
             poison_from: Duration::ZERO,
             callers: 0,
             work_every: ms(80),

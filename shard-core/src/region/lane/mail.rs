@@ -49,6 +49,17 @@ pub struct Arrival<'a, M> {
     pub body: Result<M, Reason>,
 }
 
+/// What was last said to a sender whose mail is not taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Refusal {
+    from: NodeKey,
+    shard: ShardId,
+    token: Token,
+    attempt: u32,
+    draining: bool,
+    hint: Option<(NodeKey, Token)>,
+}
+
 impl<M> Lane<M> {
     /// Takes a message of a local caller on the way that is always right: to the entity if the shard is owned here and
     /// nothing is parked for it, else into the shard's stream. What becomes of it is told by a handler or by
@@ -73,7 +84,12 @@ impl<M> Lane<M> {
         };
         if let Verdict::Refuse { draining } = verdict {
             let hint = self.shards[at].outgoing.as_ref().and_then(|outgoing| outgoing.home_after(token));
-            host.receipt(from, Receipt::Refuse { key, token, attempt, draining, hint });
+            // An opening comes as a row of frames: that it is refused is said once, and again if there is more to say.
+            let refusal = Refusal { from, shard, token, attempt, draining, hint };
+            if first || self.last_refusal != Some(refusal) {
+                self.last_refusal = Some(refusal);
+                host.receipt(from, Receipt::Refuse { key, token, attempt, draining, hint });
+            }
         }
         if verdict != Verdict::Accept {
             if let Ok(message) = body {

@@ -118,6 +118,8 @@ pub struct Lane<M> {
     streams: Deadlines,
     /// Processes that are hard to reach, or count as out of the cluster.
     doubts: sender::Doubts,
+    /// The last refusal sent; forgotten when a link changes.
+    last_refusal: Option<mail::Refusal>,
     /// Reused between calls.
     scratch: Vec<OutgoingOutput>,
     /// If the type is guarded: who may run.
@@ -148,6 +150,7 @@ impl<M> Lane<M> {
             drains: Deadlines::new(mine as usize),
             streams: Deadlines::new(mine as usize),
             doubts: sender::Doubts::default(),
+            last_refusal: None,
             scratch: Vec::new(),
             gate: config.guard.map(|guard| Box::new(gate::Gate::new(guard))),
             config,

@@ -160,7 +160,12 @@ impl<M> Lane<M> {
     }
 
     pub(super) fn home(&mut self, now: Instant, shard: ShardId, home: Option<Home>, host: &mut impl LaneHost<M>) {
-        if let Some(home) = home {
+        // Word of a former home, on its way since before this node was granted the shard.
+        let former = |home: &Home| {
+            let tenure = self.shards[self.local(shard)].tenure.as_ref();
+            tenure.is_some_and(|tenure| home.token < tenure.token)
+        };
+        if let Some(home) = home.filter(|home| !former(home)) {
             self.hear(now, shard, OutgoingInput::Home(home), host);
         }
     }

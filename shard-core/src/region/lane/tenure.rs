@@ -102,8 +102,14 @@ impl<M> Lane<M> {
             Order::Halt => self.halt(now, host),
             Order::Refused => self.abandon_streams(now, host),
             Order::Home { shard, home } => self.home(now, shard, home, host),
-            Order::PeerGone(node) => self.peer_gone(now, node, host),
-            Order::Link { node, up } => self.link(now, node, up, host),
+            Order::PeerGone(node) => {
+                self.last_refusal = None;
+                self.peer_gone(now, node, host);
+            }
+            Order::Link { node, up } => {
+                self.last_refusal = None;
+                self.link(now, node, up, host);
+            }
             Order::Member { node, present } => self.member(now, node, present, host),
             Order::Room(node) => self.room(now, node, host),
         }
@@ -124,9 +130,10 @@ impl<M> Lane<M> {
         });
         host.owned(shard, token);
         self.refresh_direct(at);
-        if !self.direct[at] {
+        if self.shards[at].outgoing.is_some() {
             // Older mail of this node may still be with the former owner: its stream decides when it may come here. The
-            // former owner's `Closed` is on its way if it dropped the shard; the coordinator's word says if it did not.
+            // former owner's `Closed` is on its way if it dropped the shard; the coordinator's word says if it did not. And
+            // a stream that keeps nothing must not go on to a former owner with what comes while this tenure drains.
             let home = Home { node: self.config.me, token, closed: true };
             self.home(now, shard, Some(home), host);
         }

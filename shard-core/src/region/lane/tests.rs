@@ -397,3 +397,31 @@ fn what_no_link_carries_is_told_when_its_shard_moves() {
     assert!(host.contains(&std::format!("{HUGE} {fate}")), "{host:?}");
     assert_eq!(lane.unsettled(SHARD), 1, "the other goes to the next owner");
 }
+
+/// The dense storm found it: mail told while an own tenure drains went to a former owner, past what waited here.
+#[test]
+fn what_is_told_while_a_shard_drains_waits_behind_what_waits_for_its_entities() {
+    let (mut lane, mut host) = lane();
+    let later = |number| Token { number, ..TOKEN };
+    lane.order(ms(1), Order::Drain { shard: SHARD, token: TOKEN, deadline: ms(500), leaving: false }, &mut host);
+    // The shard goes to a peer, which takes a message, and comes back.
+    let there = Home { node: PEER, token: later(2), closed: true };
+    tell(&mut lane, ms(2), "a", 1, &mut host);
+    lane.order(ms(2), Order::Home { shard: SHARD, home: Some(there) }, &mut host);
+    lane.taken(ms(3), PEER, SHARD, later(2), 1, &mut host);
+    lane.order(ms(4), Order::Own { shard: SHARD, token: later(3) }, &mut host);
+    host.clear();
+    tell(&mut lane, ms(5), "a", 2, &mut host);
+    lane.order(ms(6), Order::Drain { shard: SHARD, token: later(3), deadline: ms(500), leaving: false }, &mut host);
+    tell(&mut lane, ms(7), "a", 3, &mut host);
+    // Word of the former home comes late as well.
+    lane.order(ms(8), Order::Home { shard: SHARD, home: Some(there) }, &mut host);
+    assert_eq!(host.iter().filter(|line| line.starts_with("send")).count(), 0, "{host:?}");
+    let a = slot(&lane, "a");
+    lane.started(ms(9), a, true, &mut host);
+    lane.stopped(ms(9), a, &mut host);
+    let next = Home { node: PEER, token: later(4), closed: true };
+    lane.order(ms(10), Order::Home { shard: SHARD, home: Some(next) }, &mut host);
+    let sent: Vec<_> = host.iter().filter(|line| line.starts_with("send")).collect();
+    assert_eq!(sent, ["send 2 to n2", "send 3 to n2"]);
+}

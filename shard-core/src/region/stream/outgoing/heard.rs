@@ -14,6 +14,8 @@ impl<E, B> Outgoing<E, B> {
         let later = home.token > route.token;
         match self.phase {
             Phase::Seek { .. } if later || (home.token == route.token && !route.over) => self.open(now, home, out),
+            // Nothing is with the former owner that its `Closed` could tell of.
+            Phase::Open | Phase::Wait if later && self.unsettled.is_empty() => self.open(now, home, out),
             Phase::Open | Phase::Wait if later => {
                 let close_by = self.newer.map_or(now + self.config.close_wait, |(_, close_by)| close_by);
                 if self.newer.is_none_or(|(newer, _)| newer.token < home.token) {
