@@ -1,14 +1,18 @@
 //! Who is put to sleep, and when.
 //!
 //! An idle entity costs its state and a slot; this floor decides whose state goes first. [`Passivation`] is what users
-//! configure, [`Sleepers`] keeps the order of use: every operation O(1), no timer per entity, exact under a cap. May
-//! import: collections, machine, ground.
+//! configure. May import: collections, machine, ground.
 //!
-//! Idleness and limits are two things. For idleness there is [`Sleepers`] and its clock. For limits there is
-//! [`PassivationPolicy`], a contract without one: told who is created, used and gone, it says who must go. Most policies
-//! are an [`Order`] in the frame [`Ordered`]: [`Lru`], [`Slru`], [`Mru`], [`Lfu`], [`Sieve`], [`S3Fifo`], [`Random`].
-//! [`TinyLfu`] is composed of a window, levels and a [`Sketch`]. [`PolicyChoice`] builds each by name, and the simulator
-//! `passivation` of the examples compares them on traces.
+//! Idleness and limits are two things. For idleness there is [`Sleepers`] and its clock: every operation O(1), no timer per
+//! entity. For limits there is [`PassivationPolicy`], a contract without one: told who is created, used and gone, it says who
+//! must go. Each lane has an instance, whose memory of former entities outlives shards that leave and come; the limit is the
+//! node's, and a [`Pool`] shares it out. Whoever is picked handles the mail that it has by then, so an entity that is never without
+//! mail goes as well; what comes later wakes its next life. While as many are being stopped as may be awake, no more are woken:
+//! their mail is refused as full ([`Bound::Stopping`](crate::entity::Bound::Stopping)), so slow last hooks cannot fill the memory.
+//!
+//! Most policies are an [`Order`] in the frame [`Ordered`]: [`Lru`], [`Slru`], [`Mru`], [`Lfu`], [`Sieve`], [`S3Fifo`],
+//! [`Random`]. [`TinyLfu`] is composed of a window, levels and a [`Sketch`]. [`PolicyChoice`] builds each by name, and the
+//! simulator `passivation` of the examples compares them on traces.
 //!
 //! Which to take, by what the messages are like:
 //!

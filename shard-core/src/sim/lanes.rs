@@ -202,7 +202,7 @@ impl Cluster {
         if self.options.handlers.awake_max == 0 {
             return;
         }
-        let weight = NonZeroU32::new(message.index as u32 % 3 + 1).unwrap_or(NonZeroU32::MIN);
+        let weight = NonZeroU32::new(message.index % 3 + 1).unwrap_or(NonZeroU32::MIN);
         match message.index % 11 {
             0 => self.lane_call(seat, lane, |lane, now, host| lane.pin(now, slot, true, host)),
             1..=4 => self.lane_call(seat, lane, |lane, now, host| lane.pin(now, slot, false, host)),
