@@ -97,18 +97,17 @@ impl Cluster {
         let Some(process) = &self.seats[seat].process else { return };
         let (stream, shards) = (&self.options.stream, self.options.shards as usize);
         let mut over = None;
+        // What a sender keeps for a shard: its stream, and what its entities had waiting when a tenure ended.
+        let returned = self.options.handlers.mailbox * self.options.entities_per_shard as usize;
+        let most_kept = stream.messages_max + returned;
         for berth in &process.lanes {
             for (shard, _) in berth.lane.tenures() {
-                // What its entities had waiting when a tenure ended has come back to the stream.
-                let most =
-                    stream.messages_max + self.options.handlers.mailbox * self.options.entities_per_shard as usize;
                 let kept = berth.lane.unsettled(shard);
-                if kept > most {
-                    over = Some(format!("{kept} messages for {shard} in a stream, {most} at most"));
+                if kept > most_kept {
+                    over = Some(format!("{kept} messages for {shard} in a stream, {most_kept} at most"));
                 }
             }
-            let mailboxes = self.options.handlers.mailbox * self.entities.len();
-            let (kept, most) = (berth.lane.kept(), stream.messages_max * shards + mailboxes);
+            let (kept, most) = (berth.lane.kept(), most_kept * shards);
             if kept > most {
                 over = Some(format!("{kept} messages in the streams of a lane, {most} at most"));
             }
@@ -129,8 +128,9 @@ impl Cluster {
         if let Some(pool) = process.pool.as_ref().filter(|pool| pool.given() > pool.limit()) {
             over = Some(format!("{} given of a limit of {}", pool.given(), pool.limit()));
         }
-        // Answers pass a full link: as many as the peer keeps messages, and a few for each shard.
-        let answers = shards * (stream.messages_max + 8) * BYTES;
+        // Answers pass a full link: as many as the peer keeps messages, twice if the answers do not get through and it gave up on
+        // the first, and a few for each shard.
+        let answers = shards * (2 * most_kept + 8) * BYTES;
         for (node, link) in &process.links.senders {
             let (bytes, most) = (link.bytes(), self.options.link.bytes_max + answers);
             if bytes > most {
