@@ -87,7 +87,8 @@ impl NodeView {
 }
 
 /// A node's resources, as it reported them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Stats {
     /// Share of its processors in use, in thousandths.
     pub cpu_permille: u16,

@@ -57,7 +57,8 @@ impl Pen {
             leaving: false,
             settled: true,
             report_version: 1,
-            report: Some(Report { kinds, owned: vec![] }),
+            report: Some(Report { kinds, ..Report::default() }),
+            stats: None,
             directory: u64::MAX,
             address: String::from("there"),
         };

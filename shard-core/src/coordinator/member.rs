@@ -6,15 +6,16 @@ use alloc::{
     vec::Vec,
 };
 
+use crate::{
+    allocation::Stats,
+    id::{ShardKey, Term},
+    time::{Duration, Instant},
+    wire::{Ack, Command, Directory, Facts, Heartbeat, KindReport, Owned, Report},
+};
 #[cfg(any(test, feature = "sim"))]
 use crate::{
     id::NodeKey,
     machine::{Mark, Sort},
-};
-use crate::{
-    id::{ShardKey, Term},
-    time::{Duration, Instant},
-    wire::{Ack, Command, Directory, Heartbeat, KindReport, Owned, Report},
 };
 
 /// Commands under way to one node. A planner that hits the bound goes on when the node has obeyed some.
@@ -58,6 +59,10 @@ pub(super) struct Member {
     report_version: u64,
     /// Sorted by kind.
     pub(super) kinds: Vec<KindReport>,
+    /// What its operator says about it.
+    pub(super) facts: Facts,
+    /// Its resources, as it last measured them.
+    pub(super) stats: Option<Stats>,
     /// What the node says it owns, sorted by key.
     pub(super) owned: Vec<Owned>,
     /// The shards that the table gives it.
@@ -87,6 +92,8 @@ impl Member {
             address: beat.address.clone(),
             report_version: 0,
             kinds: Vec::new(),
+            facts: Facts::default(),
+            stats: beat.stats,
             owned: Vec::new(),
             holds: BTreeSet::new(),
             urgent: false,
@@ -99,6 +106,7 @@ impl Member {
         self.sequence = beat.sequence;
         self.leaving |= beat.leaving;
         self.settled = beat.settled;
+        self.stats = beat.stats.or(self.stats);
         if beat.ack_seen > self.ack_seen {
             self.ack_seen = beat.ack_seen;
             self.ack_due = now + patience;
@@ -118,6 +126,7 @@ impl Member {
         report.owned.dedup_by_key(|owned| owned.key);
         self.report_version = version;
         self.kinds = report.kinds;
+        self.facts = if report.facts.check().is_ok() { report.facts } else { Facts::default() };
         self.owned = report.owned;
     }
 

@@ -4,9 +4,10 @@ use alloc::collections::BTreeMap;
 
 use super::{Allocator, member::Member};
 use crate::{
+    allocation::Stats,
     id::{Kind, NodeKey, ShardKey, Term, Token},
     time::Instant,
-    wire::{Directory, KindReport},
+    wire::{Directory, Facts, KindReport},
 };
 
 /// One shard that has an owner.
@@ -51,6 +52,10 @@ pub struct NodeView<'a> {
     pub shards: usize,
     /// Commands that it has not obeyed yet.
     pub commands: usize,
+    /// What its operator says about it.
+    pub facts: &'a Facts,
+    /// Its resources, as it last measured them.
+    pub stats: Option<Stats>,
     /// The types it registered, sorted.
     pub kinds: &'a [KindReport],
 }
@@ -145,6 +150,8 @@ fn view(now: Instant, node: NodeKey, member: &Member) -> NodeView<'_> {
         deaf: member.deaf(now),
         shards: member.holds.len(),
         commands: member.commands.len(),
+        facts: &member.facts,
+        stats: member.stats,
         kinds: &member.kinds,
     }
 }

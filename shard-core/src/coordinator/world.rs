@@ -123,8 +123,13 @@ impl World {
     }
 
     fn born(&self, key: NodeKey, clock: Instant) -> Region {
-        let config =
-            SessionConfig { me: key, address: String::from("there"), timing: self.timing.clone(), rules: self.rules };
+        let config = SessionConfig {
+            me: key,
+            address: String::from("there"),
+            facts: crate::wire::Facts::default(),
+            timing: self.timing.clone(),
+            rules: self.rules,
+        };
         let mut session = Session::new(clock, config);
         let registered = session::Input::Registered(KindReport { kind: KIND, shards: SHARDS, hosts: true });
         session.handle(clock, registered, &mut |_| {});

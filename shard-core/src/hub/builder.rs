@@ -13,12 +13,12 @@ use super::node::Node;
 use super::peers::Peers;
 use super::runtime::Runtime;
 use super::shared::Shared;
-use super::{clock, control, inbound, net};
+use super::{clock, control, inbound, net, vitals};
 use crate::id::{Incarnation, NodeId, NodeKey};
 use crate::machine::{Fixed, Timing};
 use crate::node::{ConfigError, NodeConfig};
 use crate::region::stream::StreamConfig;
-use crate::wire::link;
+use crate::wire::{Facts, link};
 
 /// What a network is taken for when the times are looked at: a slow local one, and timers that are this late.
 const ROUND_TRIP: Duration = Duration::from_millis(10);
@@ -40,6 +40,7 @@ pub struct NodeBuilder<R> {
     rebalance: Duration,
     lanes: Option<u32>,
     plain_tcp_anywhere: bool,
+    facts: Facts,
     stream: StreamConfig,
 }
 
@@ -58,6 +59,7 @@ impl<R: Runtime> NodeBuilder<R> {
             rebalance: Duration::from_secs(2),
             lanes: None,
             plain_tcp_anywhere: false,
+            facts: Facts::default(),
             // Callers meet 4,096 messages per shard; what comes while a lane is at work is let in beyond it.
             stream: StreamConfig { messages_max: 8_192, bytes_max: 2 << 20, ..StreamConfig::default() },
         }
@@ -111,6 +113,37 @@ impl<R: Runtime> NodeBuilder<R> {
     /// How many lanes each type has on this node; a power of two near four per worker unless said otherwise.
     pub fn lanes(self, lanes: u32) -> Self {
         Self { lanes: Some(lanes), ..self }
+    }
+
+    /// What the node is for; as often as it has roles. Filters and strategies of [`allocation`](crate::allocation) see it, and
+    /// what the following say.
+    pub fn role(mut self, role: impl Into<String>) -> Self {
+        self.facts.roles.push(role.into());
+        self
+    }
+
+    /// Where the node stands: a rack, a data centre.
+    pub fn zone(mut self, zone: impl Into<String>) -> Self {
+        self.facts.zone = zone.into();
+        self
+    }
+
+    /// Anything else about it, by key.
+    pub fn metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.facts.metadata.push((key.into(), value.into()));
+        self
+    }
+
+    /// The version of the application it runs; a greater one is newer. 0 unless said otherwise.
+    pub fn app_version(mut self, version: u64) -> Self {
+        self.facts.version = version;
+        self
+    }
+
+    /// How much it can carry, compared to other nodes; 1 unless said otherwise.
+    pub fn capacity(mut self, capacity: u32) -> Self {
+        self.facts.capacity = capacity;
+        self
     }
 
     /// How long a message may wait for its entity to be reached; 30 s unless said otherwise. After it an unsent message
@@ -175,6 +208,8 @@ impl<R: Runtime> NodeBuilder<R> {
         if self.voters_version == 0 {
             return Err(ConfigError::Setting { name: "voters_version", must: "at least 1" });
         }
+        self.facts.check().map_err(|(name, must)| ConfigError::Setting { name, must })?;
+        config.facts = self.facts;
         config.version = self.voters_version;
         config.timing = self.timing;
         config.rebalance = self.rebalance;
@@ -214,6 +249,7 @@ impl<R: Runtime> NodeBuilder<R> {
             shared.emit(Event::TimingTight(warning));
         }
         runtime.spawn(control::alarms(Arc::clone(&shared), runtime.clone()));
+        runtime.spawn(vitals::watch(Arc::clone(&shared), runtime.clone()));
         runtime.spawn(control::run(Arc::clone(&shared), runtime.clone(), node));
         Ok(Node { shared, runtime, timing: config.timing, lanes, stream: Fixed::new(self.stream) })
     }

@@ -91,6 +91,8 @@ pub(super) struct LaneTask<M, H> {
     touched: BTreeSet<ShardId>,
     /// Messages in streams, as last published.
     kept: usize,
+    /// Entities, as last published.
+    awake: usize,
     /// Last, so that all else is dropped before the node hears that the lane has ended.
     _running: Running,
 }
@@ -108,6 +110,7 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
             live_until: Instant::ZERO,
             touched: BTreeSet::new(),
             kept: 0,
+            awake: 0,
             _running: running,
         }
     }
@@ -375,6 +378,11 @@ impl<M: Wire, H: Turns<M>> LaneTask<M, H> {
         let out = self.host.out();
         out.settle_counts();
         self.touched.extend(out.changed.drain(..));
+        let awake = self.core.residents();
+        if awake != self.awake {
+            out.shared.wake(self.awake, awake);
+            self.awake = awake;
+        }
         if self.touched.is_empty() {
             return;
         }

@@ -38,6 +38,7 @@ mod runtime;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod vitals;
 
 pub use builder::NodeBuilder;
 pub use clock::now;

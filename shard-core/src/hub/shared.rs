@@ -186,6 +186,8 @@ pub(super) struct Shared {
     lanes: AtomicUsize,
     /// Messages of this node's callers that lanes keep in streams.
     kept: AtomicUsize,
+    /// Entities awake, as lanes last said.
+    awake: AtomicUsize,
 }
 
 impl Shared {
@@ -218,6 +220,7 @@ impl Shared {
             stopped: AtomicBool::new(false),
             lanes: AtomicUsize::new(0),
             kept: AtomicUsize::new(0),
+            awake: AtomicUsize::new(0),
         }
     }
 
@@ -267,6 +270,16 @@ impl Shared {
     /// Whether every lane has ended.
     pub(super) fn has_no_lanes(&self) -> bool {
         self.lanes.load(Ordering::SeqCst) == 0
+    }
+
+    /// Entities awake on this node.
+    pub(super) fn awake(&self) -> usize {
+        self.awake.load(Ordering::Relaxed)
+    }
+
+    /// A lane had so many entities awake, and has so many now.
+    pub(super) fn wake(&self, before: usize, now: usize) {
+        self.awake.fetch_add(now.wrapping_sub(before), Ordering::Relaxed);
     }
 
     pub(super) fn is_stopped(&self) -> bool {

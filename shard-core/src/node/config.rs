@@ -8,6 +8,7 @@ use crate::election::{ElectionConfigError, VoterChangeError};
 use crate::id::{NodeId, NodeKey};
 use crate::machine::{Rules, Timing, TimingError};
 use crate::time::Duration;
+use crate::wire::Facts;
 
 /// What a node is built from.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub struct NodeConfig {
     pub timing: Timing,
     /// How often the planner looks for a better balance.
     pub rebalance: Duration,
+    /// What placement rules may look at: roles, zone and so on.
+    pub facts: Facts,
     /// Seed of everything random.
     pub seed: u64,
     /// The rules in force.
@@ -46,6 +49,7 @@ impl NodeConfig {
             alone: false,
             timing: Timing::lan(),
             rebalance: Duration::from_secs(2),
+            facts: Facts::default(),
             seed: me.incarnation.0,
             rules: Rules::all(),
         }

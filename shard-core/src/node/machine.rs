@@ -95,7 +95,13 @@ impl Node {
         let mut addresses: BTreeMap<NodeId, String> = config.voters.iter().cloned().collect();
         addresses.insert(me.id, config.address.clone());
         let (timing, rules) = (config.timing.clone(), config.rules);
-        let session = SessionConfig { me, address: config.address.clone(), timing: timing.clone(), rules };
+        let session = SessionConfig {
+            me,
+            address: config.address.clone(),
+            facts: config.facts.clone(),
+            timing: timing.clone(),
+            rules,
+        };
         let mut allocator = Allocator::new(AllocatorConfig { me, timing, rules, alone: config.alone });
         allocator.handle(now, coordinator::Input::Peers(alloc::vec![me]), &mut |_| {});
         Ok(Self {
@@ -148,6 +154,7 @@ impl Node {
             }
             Input::Wall(wall) => self.tell_election(now, ElectionInput::Start { wall }, out),
             Input::Look { wall } => self.look_at_the_clocks(now, wall, out),
+            Input::Measured(stats) => self.tell_session(now, session::Input::Measured(stats), out),
             Input::Dropped { key, token } => self.tell_session(now, session::Input::Dropped { key, token }, out),
             Input::Halted { kind, lane } => self.halted(now, kind, lane, out),
             Input::Lookup { key } => {

@@ -33,6 +33,7 @@ use alloc::string::String;
 pub use config::{ConfigError, NodeConfig};
 pub use machine::Node;
 
+use crate::allocation::Stats;
 use crate::id::{Kind, NodeId, NodeKey, ShardKey, Term, Token};
 use crate::machine::Notice;
 use crate::region::lane::Order;
@@ -85,6 +86,8 @@ pub enum Input {
         /// What it shows.
         wall: u64,
     },
+    /// This node's resources were measured, for placement rules that look at them. Once a second or so; optional.
+    Measured(Stats),
     /// A lane dropped a shard.
     Dropped {
         /// The shard.

@@ -4,14 +4,14 @@
 //! in as `Allocate` and `Drain`, which the allocator obeys only if its own rules allow it.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::allocation::{AllocationStrategy, Layout, LeastShard, Ledger, Limits, NodeView, Request};
+use crate::allocation::{AllocationStrategy, Layout, LeastShard, Ledger, Limits, NodeView, Request, ZoneIx};
 use crate::coordinator::{Allocator, Input, Stage};
 use crate::id::{Kind, NodeKey, ShardKey};
 use crate::prng::Prng;
 use crate::time::{Duration, Instant};
-use crate::wire::KindReport;
+use crate::wire::{Facts, KindReport};
 
 /// Shards that wait for a place, at most; more are asked for again by those who need them.
 const WANTED_MAX: usize = 1 << 21;
@@ -30,6 +30,8 @@ pub(super) struct Planner {
     next_round: Instant,
     every: Duration,
     drain: Duration,
+    /// Since when nodes have been known to this reign.
+    since: BTreeMap<NodeKey, Instant>,
     seeds: Prng,
 }
 
@@ -46,6 +48,7 @@ impl Planner {
             next_round: now + every,
             every,
             drain,
+            since: BTreeMap::new(),
             seeds: Prng::new(seed).fork("planner"),
         }
     }
@@ -58,6 +61,7 @@ impl Planner {
     pub(super) fn reset(&mut self, now: Instant) {
         self.wanted.clear();
         self.targets.clear();
+        self.since.clear();
         self.ready.clear();
         self.next_round = now + self.every;
     }
@@ -86,6 +90,7 @@ impl Planner {
             return;
         }
         self.next_round = now + self.every;
+        self.note_nodes(now, allocator);
         self.fresh |= !self.wanted.is_empty();
         if !allocator.may_allocate(now) {
             return;
@@ -110,6 +115,7 @@ impl Planner {
 
     /// Places all that is wanted, one view per type.
     fn place(&mut self, now: Instant, allocator: &Allocator) {
+        self.note_nodes(now, allocator);
         let mut wanted = core::mem::take(&mut self.wanted);
         for (kind, shards) in allocator.kinds() {
             let first = ShardKey { kind, shard: crate::id::ShardId(0) };
@@ -147,18 +153,36 @@ impl Planner {
         wanted.clear();
     }
 
+    /// Who has come, and who has gone.
+    fn note_nodes(&mut self, now: Instant, allocator: &Allocator) {
+        let mut known = BTreeMap::new();
+        for node in allocator.nodes(now) {
+            known.insert(node.node, self.since.get(&node.node).copied().unwrap_or(now));
+        }
+        self.since = known;
+    }
+
     /// The cluster as a strategy sees it.
     fn layout(&self, now: Instant, allocator: &Allocator, kind: Kind, shards: u32) -> Layout {
         let mut layout = Layout::new(shards);
         let candidates: alloc::vec::Vec<NodeKey> = allocator.candidates(now, kind).map(|node| node.node).collect();
         let nodes =
             allocator.nodes(now).filter(|node| node.kinds.iter().any(|known| known.kind == kind && known.hosts));
+        // Zones are numbered in the order of their names, those of all nodes, so that types agree on them.
+        let zones: BTreeSet<&str> = allocator.nodes(now).map(|node| node.facts.zone.as_str()).collect();
+        let zones: BTreeMap<&str, ZoneIx> = zones.into_iter().zip((0..).map(ZoneIx)).collect();
         layout.set_nodes(
             nodes
                 .map(|node| {
                     let mut view = NodeView::new(node.node, node.address);
                     view.accepts = candidates.binary_search(&node.node).is_ok();
                     view.deaf = node.deaf && !node.leaving;
+                    let Facts { roles, zone, metadata, version, capacity } = node.facts;
+                    (view.roles, view.metadata) = (roles.clone(), metadata.clone());
+                    (view.version, view.capacity) = (*version, *capacity);
+                    view.zone = zones.get(zone.as_str()).copied().unwrap_or_default();
+                    view.stats = node.stats;
+                    view.up_since = self.since.get(&node.node).copied().unwrap_or(now);
                     view
                 })
                 .collect(),

@@ -8,6 +8,7 @@ use alloc::{collections::VecDeque, vec::Vec};
 
 use super::{Input, Output, SessionConfig};
 use crate::{
+    allocation::Stats,
     id::{Kind, NodeKey, ShardKey, Term, Token},
     machine::{Fixed, Machine, Notice, Outbox, Rule},
     time::{Instant, soonest},
@@ -57,6 +58,8 @@ pub struct Session {
     refused: Vec<(Kind, u32)>,
     /// The newest version of the voters that a coordinator said to be in force.
     committed: u32,
+    /// This node's resources, as they were last measured.
+    stats: Option<Stats>,
     leaving: bool,
     /// Nothing of this node's own keeps it from being released.
     settled: bool,
@@ -90,6 +93,7 @@ impl Machine for Session {
         match input {
             Input::Heard { from, to, message } => self.heard(now, from, to, message, out),
             Input::Registered(kind) => self.registered(now, kind),
+            Input::Measured(stats) => self.stats = Some(stats),
             Input::Dropped { key, token } => self.dropped(now, key, token),
             Input::LanesStopped { session } => {
                 if self.stopping == Some(session) {
@@ -168,6 +172,7 @@ impl Session {
             directory: 0,
             refused: Vec::new(),
             committed: 0,
+            stats: None,
             leaving: false,
             settled: true,
             gone: false,
@@ -448,8 +453,10 @@ impl Session {
         }
         self.sent.push_back(Sent { sequence: self.sequence, good_until: now + timing.session });
         self.next_beat_at = now + timing.heartbeat;
-        let report = (self.report_seen < self.report_version)
-            .then(|| Report { kinds: self.kinds.clone(), owned: self.owned.clone() });
+        let report = (self.report_seen < self.report_version).then(|| {
+            let facts = self.config.facts.clone();
+            Report { facts, kinds: self.kinds.clone(), owned: self.owned.clone() }
+        });
         let heartbeat = Heartbeat {
             term,
             session: self.number,
@@ -460,6 +467,7 @@ impl Session {
             settled: self.settled,
             report_version: self.report_version,
             report,
+            stats: self.stats,
             directory: self.directory,
             address: self.config.address.clone(),
         };

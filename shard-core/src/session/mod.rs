@@ -49,10 +49,11 @@ use alloc::string::String;
 pub use machine::Session;
 
 use crate::{
+    allocation::Stats,
     id::{Kind, NodeKey, ShardKey, Term, Token},
     machine::{Notice, Rules, Timing},
     time::Instant,
-    wire::{Control, Directory, KindReport},
+    wire::{Control, Directory, Facts, KindReport},
 };
 
 /// What a session is built from.
@@ -62,6 +63,8 @@ pub struct SessionConfig {
     pub me: NodeKey,
     /// Where other nodes reach it.
     pub address: String,
+    /// What its operator says about it.
+    pub facts: Facts,
     /// The protocol's times; checked by whoever builds the node.
     pub timing: Timing,
     /// The rules in force.
@@ -83,6 +86,8 @@ pub enum Input {
     },
     /// An entity type was registered on this node, or its registration changed.
     Registered(KindReport),
+    /// This node's resources were measured; the next heartbeats say so.
+    Measured(Stats),
     /// The lanes dropped a shard: no handler of it runs or will start.
     Dropped {
         /// The shard.

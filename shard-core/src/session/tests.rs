@@ -45,8 +45,13 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        let config =
-            SessionConfig { me: ME, address: String::from("here:1"), timing: Timing::lan(), rules: Rules::all() };
+        let config = SessionConfig {
+            me: ME,
+            address: String::from("here:1"),
+            facts: Facts::default(),
+            timing: Timing::lan(),
+            rules: Rules::all(),
+        };
         Self { session: Session::new(at(0), config) }
     }
 

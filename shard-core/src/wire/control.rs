@@ -6,6 +6,8 @@
 
 use alloc::{string::String, vec::Vec};
 
+use super::Facts;
+use crate::allocation::Stats;
 use crate::id::{Kind, NodeKey, ShardKey, Term, Token};
 use crate::time::Duration;
 
@@ -173,6 +175,8 @@ pub struct Heartbeat {
     pub report_version: u64,
     /// The report itself, sent until an ack has seen its version.
     pub report: Option<Report>,
+    /// Its resources, as it last measured them.
+    pub stats: Option<Stats>,
     /// The version of the directory the node holds.
     pub directory: u64,
     /// Where other nodes reach this node.
@@ -183,6 +187,8 @@ pub struct Heartbeat {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Report {
+    /// What the operator says about it.
+    pub facts: Facts,
     /// The types registered, sorted by kind.
     pub kinds: Vec<KindReport>,
     /// The shards owned, draining ones included, sorted by key.

@@ -5,9 +5,12 @@ use alloc::{borrow::ToOwned, format, string::String, vec, vec::Vec};
 use proptest::prelude::*;
 
 use super::*;
+use crate::allocation::Stats;
 use crate::id::{Incarnation, Kind, NodeId, ShardId, Term};
 use crate::time::Duration;
-use crate::wire::{Ack, Command, Directory, DirectoryEntry, Exit, Heartbeat, Home, KindReport, List, Owned, Report};
+use crate::wire::{
+    Ack, Command, Directory, DirectoryEntry, Exit, Facts, Heartbeat, Home, KindReport, List, Owned, Report,
+};
 
 const KEY: ShardKey = ShardKey { kind: Kind(0x1122_3344), shard: ShardId(5) };
 const TOKEN: Token = Token { counter: 6, node: NodeId(7), number: 8 };
@@ -79,9 +82,17 @@ fn controls() -> Vec<(Control, &'static str)> {
         settled: true,
         report_version: 5,
         report: Some(Report {
+            facts: Facts {
+                roles: vec!["backend".to_owned()],
+                zone: "a".to_owned(),
+                metadata: vec![("rack".to_owned(), "7".to_owned())],
+                version: 8,
+                capacity: 2,
+            },
             kinds: vec![KindReport { kind: Kind(1), shards: 64, hosts: true }],
             owned: vec![Owned { key: KEY, token: TOKEN }],
         }),
+        stats: Some(Stats { cpu_permille: 250, memory_used: 1 << 20, memory_limit: 1 << 30, entities: 9 }),
         directory: 6,
         address: "h:7".to_owned(),
     };
@@ -119,9 +130,8 @@ fn controls() -> Vec<(Control, &'static str)> {
         (Control::Nack { max_term: TERM }, "0703090a"),
         (
             Control::Heartbeat(heartbeat),
-            "0803090a0102030401010501010140010\
-             1c4e68889010506070806\
-             03683a37",
+            "0803090a010203040101050101076261636b656e64016101047261636b01370802\
+             0101400101c4e68889010506070801fa018080408080808004090603683a37",
         ),
         (
             Control::Ack(ack),

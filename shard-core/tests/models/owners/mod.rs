@@ -18,7 +18,7 @@ use shard_core::id::{Incarnation, Kind, NodeId, NodeKey, ShardId, ShardKey, Term
 use shard_core::machine::{Machine, Notice, Rule, Rules, Timing};
 use shard_core::session::{self, Session, SessionConfig};
 use shard_core::time::{Duration, Instant};
-use shard_core::wire::{Control, KindReport, List};
+use shard_core::wire::{Control, Facts, KindReport, List};
 use stateright::{Model, Property};
 
 use crate::normal::{FAR, Mail, NOW, Names, UNIT, pass};
@@ -197,7 +197,13 @@ impl Owners {
     }
 
     fn region(&self, me: NodeKey) -> Region {
-        let config = SessionConfig { me, address: String::new(), timing: self.timing.clone(), rules: self.rules };
+        let config = SessionConfig {
+            me,
+            address: String::new(),
+            facts: Facts::default(),
+            timing: self.timing.clone(),
+            rules: self.rules,
+        };
         let mut session = Session::new(NOW, config);
         let kind = KindReport { kind: KEY.kind, shards: 1, hosts: true };
         session.handle(NOW, session::Input::Registered(kind), &mut |_| {});
