@@ -1,6 +1,6 @@
 //! A desk for the allocator's tests: nodes that write heartbeats by hand, and short names.
 
-use alloc::{string::String, vec, vec::Vec};
+use alloc::{boxed::Box, string::String, vec, vec::Vec};
 
 use super::*;
 use crate::{
@@ -57,7 +57,7 @@ impl Pen {
             leaving: false,
             settled: true,
             report_version: 1,
-            report: Some(Report { kinds, ..Report::default() }),
+            report: Some(Box::new(Report { kinds, ..Report::default() })),
             stats: None,
             directory: u64::MAX,
             address: String::from("there"),

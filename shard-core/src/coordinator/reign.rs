@@ -222,7 +222,7 @@ impl Reign {
         let (reported, leaving) = (beat.report.is_some(), member.leaving);
         if let Some(report) = beat.report {
             let news = version != member.report_version();
-            member.reported(version, report);
+            member.reported(version, *report);
             self.register_kinds(from, out);
             if news && self.roll.is_open(now) {
                 self.note_miscounts(from, out);

@@ -4,7 +4,7 @@ mod end;
 #[cfg(any(test, feature = "sim"))]
 mod marks;
 
-use alloc::{collections::VecDeque, vec::Vec};
+use alloc::{boxed::Box, collections::VecDeque, vec::Vec};
 
 use super::{Input, Output, SessionConfig};
 use crate::{
@@ -455,7 +455,7 @@ impl Session {
         self.next_beat_at = now + timing.heartbeat;
         let report = (self.report_seen < self.report_version).then(|| {
             let facts = self.config.facts.clone();
-            Report { facts, kinds: self.kinds.clone(), owned: self.owned.clone() }
+            Box::new(Report { facts, kinds: self.kinds.clone(), owned: self.owned.clone() })
         });
         let heartbeat = Heartbeat {
             term,

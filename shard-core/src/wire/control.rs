@@ -4,7 +4,7 @@
 //! [`Control::KindRefused`]) counts only with the receiver's current term and from that term's node; a claim about a node
 //! ([`Control::Heartbeat`]) counts only from that node. The envelope names both ends by [`NodeKey`].
 
-use alloc::{string::String, vec::Vec};
+use alloc::{boxed::Box, string::String, vec::Vec};
 
 use super::Facts;
 use crate::allocation::Stats;
@@ -174,7 +174,7 @@ pub struct Heartbeat {
     /// Version of the node's report; grows whenever its shards or types change.
     pub report_version: u64,
     /// The report itself, sent until an ack has seen its version.
-    pub report: Option<Report>,
+    pub report: Option<Box<Report>>,
     /// Its resources, as it last measured them.
     pub stats: Option<Stats>,
     /// The version of the directory the node holds.

@@ -1,7 +1,7 @@
 //! What a campaign found, as text and as JSON.
 
 use serde_json::{Map, Value, json};
-use shard_core::sim::Gaps;
+use shard_core::sim::{Gaps, Mark};
 
 use crate::campaign::Sum;
 use crate::drills::Drills;
@@ -21,7 +21,8 @@ pub(crate) fn sum(sum: &Sum, seconds: f64) {
     }
     println!("  {:<20} {:>14}", "longest gap, ms", sum.counters.longest_gap_millis);
     println!("{}", sum.gaps);
-    let silent: Vec<_> = sum.marks.silent().collect();
+    // Where no script breaks a clock, an alarm would be a violation.
+    let silent: Vec<_> = sum.marks.silent().filter(|name| *name != Mark::ClockAlarm.name()).collect();
     println!("{} of {} marks were met", sum.marks.met(), sum.marks.met() + silent.len());
     if !silent.is_empty() {
         println!("never met: {}", silent.join(", "));

@@ -1,6 +1,6 @@
 //! Messages: pinned, read back, and hostile.
 
-use alloc::{borrow::ToOwned, format, string::String, vec, vec::Vec};
+use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec, vec::Vec};
 
 use proptest::prelude::*;
 
@@ -81,7 +81,7 @@ fn controls() -> Vec<(Control, &'static str)> {
         leaving: true,
         settled: true,
         report_version: 5,
-        report: Some(Report {
+        report: Some(Box::new(Report {
             facts: Facts {
                 roles: vec!["backend".to_owned()],
                 zone: "a".to_owned(),
@@ -91,7 +91,7 @@ fn controls() -> Vec<(Control, &'static str)> {
             },
             kinds: vec![KindReport { kind: Kind(1), shards: 64, hosts: true }],
             owned: vec![Owned { key: KEY, token: TOKEN }],
-        }),
+        })),
         stats: Some(Stats { cpu_permille: 250, memory_used: 1 << 20, memory_limit: 1 << 30, entities: 9 }),
         directory: 6,
         address: "h:7".to_owned(),
