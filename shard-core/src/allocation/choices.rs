@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 use core::cmp::Ordering;
 use core::num::NonZeroU32;
 
-use super::{AllocationStrategy, ClusterView, NodeIx, Request, Stats};
+use super::overload::{Expected, NotOverloaded};
+use super::{AllocationStrategy, ClusterView, NodeIx, Request};
 use crate::prng::{Prng, mix};
 use crate::time::{Duration, nanos};
 
@@ -82,29 +83,14 @@ fn is_warm(view: &ClusterView<'_>, ix: NodeIx, slow_start: Duration, seed: u64) 
 pub struct ActivationCount {
     choices: NonZeroU32,
     slow_start: Duration,
-    overload: Overload,
-}
-
-/// Above what a node takes nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Overload {
-    cpu_permille: u16,
-    memory_permille: u16,
-}
-
-impl Overload {
-    fn is_of(&self, stats: &Stats) -> bool {
-        let used = u128::from(stats.memory_used) * 1_000;
-        let allowed = u128::from(stats.memory_limit) * u128::from(self.memory_permille);
-        stats.cpu_permille > self.cpu_permille || (stats.memory_limit > 0 && used > allowed)
-    }
+    overload: NotOverloaded,
 }
 
 impl ActivationCount {
     /// Draws `choices` nodes for a decision.
     #[must_use]
     pub const fn new(choices: NonZeroU32) -> Self {
-        let overload = Overload { cpu_permille: 950, memory_permille: 900 };
+        let overload = NotOverloaded::new(950, 900);
         Self { choices, slow_start: Duration::ZERO, overload }
     }
 
@@ -119,7 +105,7 @@ impl ActivationCount {
     /// 1,000 and more a node never is.
     #[must_use]
     pub const fn overloaded_above(self, cpu_permille: u16, memory_permille: u16) -> Self {
-        Self { overload: Overload { cpu_permille, memory_permille }, ..self }
+        Self { overload: NotOverloaded::new(cpu_permille, memory_permille), ..self }
     }
 }
 
@@ -140,7 +126,7 @@ impl AllocationStrategy for ActivationCount {
         let mut prng = Prng::new(request.seed);
         let stats = |ix: &NodeIx| view.node(*ix).stats;
         let candidates = || view.candidates().iter().copied();
-        let fit = |ix: &NodeIx| stats(ix).is_some_and(|stats| !self.overload.is_of(&stats));
+        let fit = |ix: &NodeIx| stats(ix).is_some_and(|stats| !self.overload.is_overloaded(&stats));
         let mut drawn: Vec<NodeIx> = candidates().filter(fit).collect();
         if drawn.is_empty() {
             drawn = candidates().filter(|ix| stats(ix).is_none()).collect();
@@ -153,17 +139,8 @@ impl AllocationStrategy for ActivationCount {
             let left = (drawn.len() - at) as u64;
             drawn.swap(at, at + prng.below(left) as usize);
         }
-        let entities: u64 = candidates().filter_map(|ix| stats(&ix)).map(|stats| u64::from(stats.entities)).sum();
-        let reporting = candidates().filter(|ix| stats(ix).is_some());
-        let shards: u64 = reporting.map(|ix| u64::from(view.count(ix))).sum();
-        let load = |ix: &NodeIx| {
-            let (count, reported) = (view.count(*ix), stats(ix).map_or(0, |stats| stats.entities));
-            // What the others' shards have on average: its own report may be from before its shards came.
-            let of_others = u128::from(entities - u64::from(reported));
-            let shards_of_others = shards.saturating_sub(u64::from(count)).max(1);
-            let expected = u128::from(count) * of_others / u128::from(shards_of_others);
-            (expected.max(u128::from(reported)), count, *ix)
-        };
+        let expected = Expected::new(view);
+        let load = |ix: &NodeIx| (expected.of(view, *ix), view.count(*ix), *ix);
         drawn[..choices].iter().copied().min_by_key(load)
     }
 }

@@ -36,13 +36,14 @@
 //! | [`WeightedRendezvous`] | by draw and capacity | what a change of nodes calls for | homes that outlive a full restart |
 //! | [`ConsistentHashing`], [`Hash`](struct@Hash) | by ring, by number | what the rule names | owners that others compute too |
 //! | [`TwoChoices`], [`ActivationCount`] | the better of a few drawn | nothing | very many nodes; nodes that warm up |
+//! | [`ResourceOptimized`] | by processors, memory and entities | nothing | entities that differ in what they cost |
 //! | [`Random`], [`PreferLocal`] | anywhere, near the caller | nothing, the inner one's | very many shards; one caller to a shard |
 //! | [`External`], [`Pins`] | where users or operators say | what they say, then the inner one's | control from outside |
 //! | [`VersionAware`], [`ByTenant`] | among the newest, in the tenant's hand | the inner one's among these | rolling updates; tenants apart |
 //!
 //! Filters narrow the candidates of any of them, through [`only`](AllocationStrategy::only) and
 //! [`preferring`](AllocationStrategy::preferring): [`RequiredMatch`], [`PreferredMatch`], [`InZones`], [`VersionMatch`],
-//! closures, and a [`Chain`] of these.
+//! [`HasRole`], [`NotOverloaded`], closures, and a [`Chain`] of these.
 
 mod by_tenant;
 mod chain;
@@ -56,13 +57,16 @@ mod held;
 mod layout;
 mod least_shard;
 mod metadata_match;
+mod overload;
 mod pairs;
 mod pins;
 mod plan;
 mod random;
+mod resource_optimized;
 mod returning;
 mod seed_least_shard;
 mod shared;
+mod smoothing;
 #[cfg(test)]
 mod tests;
 mod threshold_least_shard;
@@ -86,14 +90,17 @@ pub use hash::Hash;
 pub use layout::Layout;
 pub use least_shard::LeastShard;
 pub use metadata_match::{PreferredMatch, RequiredMatch};
+pub use overload::{HasRole, NotOverloaded};
 pub use pins::{Orders, Pins};
 pub use plan::{Ledger, Limits, Move, Plan, Rejected, Why};
 pub use random::{PreferLocal, Random};
+pub use resource_optimized::{OutOfRange, ResourceOptimized, Weights};
 pub use returning::Returning;
 pub use seed_least_shard::SeedLeastShard;
 #[cfg(any(test, feature = "std"))]
 pub use shared::Shared;
 pub use shared::Source;
+pub use smoothing::{DualModeKalman, PeakHold};
 pub use threshold_least_shard::ThresholdLeastShard;
 pub use two_phase::TwoPhaseLeastShard;
 pub use version_aware::VersionAware;

@@ -11,25 +11,35 @@ use std::time::Duration;
 use super::clock;
 use super::runtime::Runtime;
 use super::shared::{Shared, ToControl};
-use crate::allocation::Stats;
+use crate::allocation::{PeakHold, Stats};
 use crate::node::Input;
 use crate::time::Instant;
 
 /// How often.
 const EVERY: Duration = Duration::from_secs(1);
+/// Half of what is left of a peak is forgotten after so long.
+const HALF_LIFE: Duration = Duration::from_secs(5);
 /// A kernel's word for no limit is at least that.
 const NO_LIMIT: u64 = 1 << 60;
 
 /// Measures until the node stops.
 pub(super) async fn watch<R: Runtime>(shared: Arc<Shared>, runtime: R) {
     let mut vitals = Vitals::new(Path::new("/"));
+    let (mut cpu, mut memory) = (PeakHold::new(HALF_LIFE), PeakHold::new(HALF_LIFE));
     let weak = Arc::downgrade(&shared);
     drop(shared);
     loop {
         match weak.upgrade() {
             Some(shared) if !shared.is_stopped() => {
                 let entities = u32::try_from(shared.awake()).unwrap_or(u32::MAX);
-                let stats = Stats { entities, ..vitals.measure(clock::now()) };
+                let now = clock::now();
+                let measured = vitals.measure(now);
+                let stats = Stats {
+                    cpu_permille: u16::try_from(cpu.sample(now, measured.cpu_permille.into())).unwrap_or(1_000),
+                    memory_used: memory.sample(now, measured.memory_used),
+                    entities,
+                    ..measured
+                };
                 shared.tell_control(ToControl::Input(Input::Measured(stats)));
             }
             _ => return,

@@ -5,6 +5,7 @@ use std::{boxed::Box, format, vec, vec::Vec};
 use super::super::tests::{T0, laws, layout, node};
 use super::*;
 use crate::allocation::Layout;
+use crate::allocation::Stats;
 use crate::id::ShardId;
 
 const OVERLOADED: Stats = Stats { cpu_permille: 1_000, memory_used: 0, memory_limit: 0, entities: 0 };
