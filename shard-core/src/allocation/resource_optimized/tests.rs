@@ -1,3 +1,5 @@
+//! Scores and draws beside the original, and what is mended.
+
 use alloc::format;
 use std::vec::Vec;
 
