@@ -1,8 +1,7 @@
-//! The laws of allocation, held to the strategies of this folder.
+//! The strategies of this folder, by example; `sim::laws` tries the laws on them.
 
 use std::{boxed::Box, format, string::String, time::Instant as Clock, vec, vec::Vec};
 
-pub(super) mod laws;
 mod speed;
 
 use proptest::prelude::*;

@@ -257,9 +257,9 @@ impl AllocationStrategy for WeightedRendezvous {
 
 #[cfg(test)]
 mod tests {
-    use std::{boxed::Box, format};
+    use std::format;
 
-    use super::super::tests::{T0, laws, node, planned, rest};
+    use super::super::tests::{T0, node, planned, rest};
     use super::*;
     use crate::allocation::Layout;
 
@@ -366,10 +366,5 @@ mod tests {
             });
             assert_eq!(field.first(key(shard)).unwrap().at, slow.unwrap().at, "{shard:?}");
         }
-    }
-
-    #[test]
-    fn the_laws_hold() {
-        laws::hold(1, || Box::new(WeightedRendezvous::new()));
     }
 }
