@@ -1,6 +1,7 @@
 //! What people run first. Each program under `src/bin` is a thin door to a module here.
 
 pub mod cart;
+pub mod chart;
 pub mod flights;
 pub mod shop;
 

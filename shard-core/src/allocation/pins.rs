@@ -219,9 +219,9 @@ impl<S: AllocationStrategy, O: Source<Orders>> AllocationStrategy for Pins<S, O>
 mod tests {
     use std::boxed::Box;
 
-    use super::super::tests::{T0, laws, layout, placed, planned, rest};
+    use super::super::tests::{T0, layout, placed, planned, rest};
     use super::*;
-    use crate::allocation::{Hash, Layout, LeastShard, Shared, ZoneSpread};
+    use crate::allocation::{Hash, Layout, LeastShard, Shared};
 
     fn counts(layout: &Layout) -> Vec<u32> {
         layout.view(T0, 0).counts.to_vec()
@@ -306,20 +306,5 @@ mod tests {
         assert_eq!((placed(&mut strategy, &layout, 9), planned(&mut strategy, &layout)), (None, [].into()));
         shared.change(|orders| orders.uncordon(NodeId(1)));
         assert_eq!(planned(&mut strategy, &layout).len(), 4);
-    }
-
-    #[test]
-    fn the_laws_hold() {
-        let mut orders = Orders::new();
-        [(0, 0), (1, 1), (2, 2), (9, 3)].iter().for_each(|(shard, node)| orders.pin(ShardId(*shard), NodeId(*node)));
-        orders.cordon(NodeId(1));
-        orders.drain(NodeId(2));
-        laws::hold(3, || Box::new(Pins::new(LeastShard::default(), orders.clone())));
-        laws::hold(3, || Box::new(Pins::new(Hash, orders.clone())));
-        laws::hold(3, || Box::new(Pins::new(ZoneSpread::new(), orders.clone())));
-        // Moves that were made are forgotten by all that share the orders, as all must answer alike.
-        [(3, 0), (5, 1), (7, 4)].iter().for_each(|(shard, node)| orders.move_to(ShardId(*shard), NodeId(*node)));
-        let shared = Shared::new(orders);
-        laws::hold(3, || Box::new(Pins::new(LeastShard::default(), shared.clone())));
     }
 }

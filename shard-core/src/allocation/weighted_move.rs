@@ -1,12 +1,13 @@
 //! By load, with a budget.
 
-use alloc::vec::Vec;
-use core::cmp::Reverse;
+use alloc::{collections::BTreeSet, vec::Vec};
+use core::cmp::{Ordering, Reverse};
+use core::ops::Range;
 
 use super::choices::by_room;
 use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Request, Why};
 use crate::id::ShardId;
-use crate::time::Duration;
+use crate::time::{Duration, nanos};
 
 /// Moves load from the hottest node to the coldest, after Slicer (Adya and others 2016), without its splitting of shards.
 ///
@@ -83,8 +84,8 @@ impl AllocationStrategy for WeightedMove {
         view.candidates().iter().copied().min_by(|a, b| by_room(view, *a, *b))
     }
 
-    /// O(shards) while nobody is hot; else O(shards + s log s + moves x candidates) for `s` shards on the hot
-    /// nodes that get to give.
+    /// A pass over the shards while nobody is hot; else two, and O(s log s + moves x log candidates) for `s` shards on the
+    /// hot nodes that get to give.
     fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
         let mut loads = Loads::weigh(view, plan);
         let stop = self.stop_permille.min(self.start_permille);
@@ -94,20 +95,20 @@ impl AllocationStrategy for WeightedMove {
         let mut offers = Offers::collect(view, plan, &loads, stop, self.cool_down);
         let allowed = u128::from(loads.total) * u128::from(self.moved_permille) / 1_000;
         let allowed = u64::try_from(allowed).unwrap_or(u64::MAX);
-        let mut givers: Vec<NodeIx> = view.candidates().to_vec();
+        let mut order = Order::of(view, &loads);
         while plan.budget() > 0 {
-            let hot = givers.iter().copied().filter(|ix| loads.is_above(*ix, stop));
-            let hottest = hot.max_by(|a, b| loads.compare(*a, *b).then(b.cmp(a)));
-            let coldest = view.candidates().iter().copied().min_by(|a, b| loads.compare(*a, *b).then(a.cmp(b)));
-            let (Some(from), Some(to)) = (hottest, coldest) else { return };
+            let (Some(from), Some(to)) = (order.hottest(), order.coldest()) else { return };
+            if !loads.is_above(from, stop) {
+                return;
+            }
             let room = if loads.moving == 0 { u64::MAX } else { allowed.saturating_sub(loads.moving) };
             let best = offers.best(&loads, from, to, room, self.move_cost);
             match best.filter(|(_, shard, _)| plan.propose(*shard, to, Why::Load).is_ok()) {
                 Some((at, _, weight)) => {
                     offers.taken[at] = true;
-                    loads.transfer(from, to, weight);
+                    order.change(&mut loads, [from, to], |loads| loads.transfer(from, to, weight));
                 }
-                None => givers.retain(|ix| *ix != from),
+                None => order.gives_no_more(&loads, from),
             }
         }
     }
@@ -128,21 +129,27 @@ struct Loads {
     capacity: u64,
     /// On its way, or planned to be.
     moving: u64,
+    /// Per node: how many of its shards are not on their way.
+    resting: Vec<usize>,
 }
 
 impl Loads {
     fn weigh(view: &ClusterView<'_>, plan: &Plan<'_>) -> Self {
         let mut nodes = alloc::vec![0; view.nodes().len()];
+        let mut resting = alloc::vec![0; view.nodes().len()];
         let mut moving = 0;
         for shard in view.shards() {
             let Some(ix) = view.counted(shard) else { continue };
-            nodes[ix.at()] += weight(view, shard);
-            if view.is_moving(shard) && !view.is_held(shard) {
-                moving += weight(view, shard);
+            let weight = weight(view, shard);
+            nodes[ix.at()] += weight;
+            if !view.is_moving(shard) {
+                resting[ix.at()] += 1;
+            } else if !view.is_held(shard) {
+                moving += weight;
             }
         }
         let capacities: Vec<u64> = view.nodes().iter().map(|node| u64::from(node.capacity.max(1))).collect();
-        let mut loads = Self { nodes, capacities, total: 0, capacity: 0, moving };
+        let mut loads = Self { nodes, capacities, total: 0, capacity: 0, moving, resting };
         // What an outer strategy does not show was not weighed.
         let shown = plan.moves().iter().filter(|m| view.home(m.shard) == Some(m.from));
         shown.for_each(|m| loads.transfer(m.from, m.to, weight(view, m.shard)));
@@ -163,11 +170,8 @@ impl Loads {
         has > u128::from(self.total) * u128::from(self.capacities[ix.at()]) * u128::from(permille)
     }
 
-    /// By load for the capacity.
-    fn compare(&self, a: NodeIx, b: NodeIx) -> core::cmp::Ordering {
-        let scaled =
-            |ix: NodeIx, other: NodeIx| u128::from(self.nodes[ix.at()]) * u128::from(self.capacities[other.at()]);
-        scaled(a, b).cmp(&scaled(b, a))
+    fn heat(&self, ix: NodeIx) -> Heat {
+        Heat { load: self.nodes[ix.at()], capacity: self.capacities[ix.at()] }
     }
 
     /// How much lower the hotter of two nodes gets, in the hot one's load, if a shard of that weight moves.
@@ -186,48 +190,136 @@ impl Loads {
     }
 }
 
+/// The load of a node for its capacity.
+#[derive(Clone, Copy, Debug)]
+struct Heat {
+    load: u64,
+    capacity: u64,
+}
+
+impl Ord for Heat {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let scaled = |a: &Self, b: &Self| u128::from(a.load) * u128::from(b.capacity);
+        scaled(self, other).cmp(&scaled(other, self))
+    }
+}
+
+impl PartialOrd for Heat {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Heat {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Heat {}
+
+/// The candidates by heat; of equals, the lower address comes first at both ends.
+#[derive(Debug)]
+struct Order {
+    givers: BTreeSet<(Heat, Reverse<NodeIx>)>,
+    takers: BTreeSet<(Heat, NodeIx)>,
+}
+
+impl Order {
+    fn of(view: &ClusterView<'_>, loads: &Loads) -> Self {
+        let heats = || view.candidates().iter().map(|ix| (loads.heat(*ix), *ix));
+        Self { givers: heats().map(|(heat, ix)| (heat, Reverse(ix))).collect(), takers: heats().collect() }
+    }
+
+    /// Who can give and has most.
+    fn hottest(&self) -> Option<NodeIx> {
+        self.givers.last().map(|(_, Reverse(ix))| *ix)
+    }
+
+    fn coldest(&self) -> Option<NodeIx> {
+        self.takers.first().map(|(_, ix)| *ix)
+    }
+
+    fn gives_no_more(&mut self, loads: &Loads, ix: NodeIx) {
+        self.givers.remove(&(loads.heat(ix), Reverse(ix)));
+    }
+
+    /// Lets `change` change the loads of `nodes`, and those only.
+    fn change(&mut self, loads: &mut Loads, nodes: [NodeIx; 2], change: impl FnOnce(&mut Loads)) {
+        let gave = nodes.map(|ix| {
+            self.takers.remove(&(loads.heat(ix), ix));
+            self.givers.remove(&(loads.heat(ix), Reverse(ix)))
+        });
+        change(loads);
+        for (ix, gave) in nodes.into_iter().zip(gave) {
+            self.takers.insert((loads.heat(ix), ix));
+            if gave {
+                self.givers.insert((loads.heat(ix), Reverse(ix)));
+            }
+        }
+    }
+}
+
+/// A shard that can be given, in the order of weights; of equals the lowest number last, where a search from above finds
+/// it first. One number, since sorting these is most of the work.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Offer(u64);
+
+impl Offer {
+    fn new(shard: ShardId, weight: u32) -> Self {
+        Self(u64::from(weight) << 32 | u64::from(!shard.0))
+    }
+
+    const fn shard(self) -> ShardId {
+        ShardId(!(self.0 as u32))
+    }
+
+    const fn weight(self) -> u64 {
+        self.0 >> 32
+    }
+}
+
 /// The shards that hot nodes can give, node by node.
 #[derive(Debug)]
 struct Offers {
-    /// Once a node is sorted, by weight; of equals the lowest number last, where a search from above finds it first.
-    shards: Vec<(u32, Reverse<ShardId>)>,
+    /// Once a node is sorted, in ascending order.
+    shards: Vec<Offer>,
     taken: Vec<bool>,
-    /// Per node: where its shards end. They begin where those of the node before it end.
-    ends: Vec<usize>,
+    /// Per node: where its shards are.
+    ranges: Vec<Range<usize>>,
     sorted: Vec<bool>,
 }
 
 impl Offers {
-    /// Two passes over the shards and no sorting: few nodes may get to give before the budget is spent.
+    /// A pass over the shards and no sorting: few nodes may get to give before the budget is spent.
     fn collect(view: &ClusterView<'_>, plan: &Plan<'_>, loads: &Loads, stop: u32, cool_down: Duration) -> Self {
         let mut hot = alloc::vec![false; view.nodes().len()];
         view.candidates().iter().for_each(|ix| hot[ix.at()] = loads.is_above(*ix, stop));
-        let offer = |shard: ShardId| {
-            let home = view.home(shard).filter(|home| hot[home.at()])?;
-            let weight = view.load(shard).unwrap_or(1);
-            let settled = view.age(shard).is_some_and(|age| age >= cool_down);
-            (weight > 0 && settled && !plan.is_moving(shard)).then_some((home, weight))
-        };
-        let mut ends = alloc::vec![0; view.nodes().len()];
-        view.shards().filter_map(offer).for_each(|(home, _)| ends[home.at()] += 1);
         let mut all = 0;
-        for end in &mut ends {
-            // Where it begins, for now; filling in its shards moves it to the end.
-            all += core::mem::replace(end, all);
-        }
-        let mut shards = alloc::vec![(0, Reverse(ShardId(0))); all];
+        let room = |(hot, resting): (&bool, &usize)| {
+            let begin = all;
+            all += if *hot { *resting } else { 0 };
+            begin..begin
+        };
+        let mut ranges: Vec<Range<usize>> = hot.iter().zip(&loads.resting).map(room).collect();
+        let mut shards = alloc::vec![Offer(0); all];
+        let (now, cool_down) = (view.now().as_nanos(), nanos(cool_down));
         for shard in view.shards() {
-            if let Some((home, weight)) = offer(shard) {
-                shards[ends[home.at()]] = (weight, Reverse(shard));
-                ends[home.at()] += 1;
+            let Some(home) = view.home(shard).filter(|home| hot[home.at()]) else { continue };
+            let weight = view.load(shard).unwrap_or(1);
+            let settled = now.saturating_sub(view.settled_at(shard).as_nanos()) >= cool_down;
+            if weight > 0 && settled && !plan.is_moving(shard) {
+                let end = &mut ranges[home.at()].end;
+                shards[*end] = Offer::new(shard, weight);
+                *end += 1;
             }
         }
-        Self { shards, taken: alloc::vec![false; all], ends, sorted: alloc::vec![false; view.nodes().len()] }
+        Self { shards, taken: alloc::vec![false; all], ranges, sorted: alloc::vec![false; view.nodes().len()] }
     }
 
     /// Where the shards of a node are, sorted.
-    fn of(&mut self, ix: NodeIx) -> core::ops::Range<usize> {
-        let range = if ix.at() == 0 { 0 } else { self.ends[ix.at() - 1] }..self.ends[ix.at()];
+    fn of(&mut self, ix: NodeIx) -> Range<usize> {
+        let range = self.ranges[ix.at()].clone();
         if !core::mem::replace(&mut self.sorted[ix.at()], true) {
             self.shards[range.clone()].sort_unstable();
         }
@@ -239,16 +331,14 @@ impl Offers {
     fn best(&mut self, loads: &Loads, from: NodeIx, to: NodeIx, room: u64, cost: u64) -> Option<(usize, ShardId, u64)> {
         let range = self.of(from);
         let fits = loads.even(from, to).min(room);
-        let middle = self.shards[range.clone()].partition_point(|(weight, _)| u64::from(*weight) <= fits);
-        let middle = range.start + middle;
+        let middle = range.start + self.shards[range.clone()].partition_point(|offer| offer.weight() <= fits);
         let free = |at: &usize| !self.taken[*at];
         let lighter = (range.start..middle).rev().find(free);
-        let heavier = (middle..range.end).find(free).filter(|at| u64::from(self.shards[*at].0) <= room);
+        let heavier = (middle..range.end).find(free).filter(|at| self.shards[*at].weight() <= room);
         let surplus = |at: usize| {
-            let (weight, Reverse(shard)) = self.shards[at];
-            let weight = u64::from(weight);
+            let weight = self.shards[at].weight();
             let surplus = loads.gain(from, to, weight).checked_sub(cost.saturating_add(weight / 4))?;
-            (surplus > 0).then_some((surplus, (at, shard, weight)))
+            (surplus > 0).then_some((surplus, (at, self.shards[at].shard(), weight)))
         };
         [heavier, lighter]
             .into_iter()

@@ -1,8 +1,8 @@
 //! What Orleans tests, and what slow starts and old reports do.
 
-use std::{boxed::Box, format, vec, vec::Vec};
+use std::{format, vec, vec::Vec};
 
-use super::super::tests::{T0, laws, layout, node};
+use super::super::tests::{T0, layout, node};
 use super::*;
 use crate::allocation::Layout;
 use crate::allocation::Stats;
@@ -143,10 +143,4 @@ fn a_new_node_starts_slowly() {
     layout.set_nodes(nodes);
     assert_eq!(answers(&mut TwoChoices::new().slow_start(five), &layout).iter().sum::<u32>(), 100);
     assert_eq!(answers(&mut all, &layout).iter().sum::<u32>(), 100);
-}
-
-#[test]
-fn the_laws_hold() {
-    laws::hold(0, || Box::new(TwoChoices::new().slow_start(Duration::from_secs(3_000))));
-    laws::hold(0, || Box::new(ActivationCount::default().slow_start(Duration::from_secs(3_000))));
 }

@@ -1,8 +1,8 @@
 //! The rows of Akka's tests, as a table.
 
-use std::{boxed::Box, vec::Vec};
+use std::vec::Vec;
 
-use super::super::tests::{T0, laws, layout, node, placed, planned};
+use super::super::tests::{T0, layout, node, placed, planned};
 use super::*;
 use crate::allocation::{Layout, Ledger, Limits};
 use crate::time::Duration;
@@ -178,10 +178,4 @@ fn with_limits_twenty_rounds_even_out_twenty_nodes() {
         let ended = counts(&layout);
         assert!(ended.iter().max().unwrap() - ended.iter().min().unwrap() <= 1, "{start:?} to {ended:?}");
     }
-}
-
-#[test]
-fn the_laws_hold() {
-    laws::hold(2, || Box::new(TwoPhaseLeastShard::default()));
-    laws::hold(2, || Box::new(TwoPhaseLeastShard::new(1_000, 1_000)));
 }

@@ -1,8 +1,8 @@
 //! Budgets, hysteresis, and how even it gets.
 
-use std::{boxed::Box, format, vec::Vec};
+use std::{format, vec::Vec};
 
-use super::super::tests::{T0, laws, layout, node, planned};
+use super::super::tests::{T0, layout, node, planned};
 use super::*;
 use crate::allocation::{Layout, LeastShard, Ledger, Limits};
 use crate::prng::Prng;
@@ -128,10 +128,4 @@ fn skewed_loads_are_even_to_the_floor_within_a_few_rounds_and_nine_hundredths() 
         std::println!("zipf {exponent}: {before} to {after} (floor {floor}), {moved} moves, rounds {rounds:?}");
         assert!(rounds.is_some_and(|rounds| rounds <= 5) && after <= 1_150.max(floor * 1_010 / 1_000));
     }
-}
-
-#[test]
-fn the_laws_hold() {
-    laws::hold(3, || Box::new(WeightedMove::new()));
-    laws::hold(3, || Box::new(eager().hysteresis(1_000, 1_000)));
 }

@@ -12,6 +12,7 @@
 //! [`Laws::from_seed`] tries that seed alone. The laws are tried in the order of [`Law::ALL`], each on all clusters before
 //! the next one, since the later ones mean little where an earlier one is broken.
 
+mod built_in;
 mod dice;
 mod shrink;
 mod stage;
@@ -23,6 +24,7 @@ mod world;
 use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
+pub use built_in::{MakeBuiltIn, built_in};
 pub use world::{Change, Place, World};
 
 use crate::allocation::AllocationStrategy;
@@ -41,7 +43,8 @@ pub enum Law {
     InFlight,
     /// It keeps the limits of a plan and those of its own, what is in flight included, and stops when a plan is full.
     Limits,
-    /// The same view and request give the same answer, from a new instance and from one that was asked before.
+    /// The same view and request give the same answer, from a new instance and from one that was asked before, on another view
+    /// or in every round since the cluster began.
     Deterministic,
     /// The order in which nodes joined does not matter.
     Order,
@@ -127,6 +130,7 @@ impl core::error::Error for Breach {}
 #[derive(Clone, Debug)]
 struct Terms {
     movement: Option<u32>,
+    moves_per_shard: Option<u32>,
     own_limit: Option<usize>,
     memory: Option<Duration>,
     rest_within: Option<u32>,
@@ -166,7 +170,14 @@ const SHRINKING: u32 = 2_000;
 impl<S: AllocationStrategy + 'static, F: Fn() -> S> Laws<F> {
     /// The laws, for the strategy that `make` makes anew.
     pub fn new(make: F) -> Self {
-        let terms = Terms { movement: None, own_limit: None, memory: None, rest_within: None, quiet_rounds: 200 };
+        let terms = Terms {
+            movement: None,
+            moves_per_shard: None,
+            own_limit: None,
+            memory: None,
+            rest_within: None,
+            quiet_rounds: 200,
+        };
         Self { make, terms, traits: Traits::default(), laws: Law::ALL.to_vec(), seeds: Seeds::Many(200) }
     }
 
@@ -174,6 +185,13 @@ impl<S: AllocationStrategy + 'static, F: Fn() -> S> Laws<F> {
     /// shards; when one leaves, what it had or an even share, whichever is more. Without this, [`Law::Movement`] is not tried.
     pub fn movement(mut self, factor: u32) -> Self {
         self.terms.movement = Some(factor);
+        self
+    }
+
+    /// From any cluster, it comes to rest with at most `moves` moves per shard: [`Law::Rest`] looks whether it does, and
+    /// [`Law::Movement`] is broken if it does not.
+    pub fn moving_per_shard(mut self, moves: u32) -> Self {
+        self.terms.moves_per_shard = Some(moves);
         self
     }
 
@@ -266,6 +284,12 @@ impl<S: AllocationStrategy + 'static, F: Fn() -> S> Laws<F> {
             }
         }
         Ok(())
+    }
+
+    /// What the strategy is called.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        (self.make)().name()
     }
 
     /// Tries the laws on the cluster that `data` describes: whatever the bytes are, they describe one. Nothing is made

@@ -4,7 +4,9 @@ use alloc::{format, string::String, vec::Vec};
 
 use super::Law;
 use super::world::{Change, World};
-use crate::allocation::{AllocationStrategy, ClusterView, Layout, Ledger, Limits, NodeIx, NodeView, Rejected, Request};
+use crate::allocation::{
+    AllocationStrategy, ClusterView, Layout, Ledger, Limits, Move, NodeIx, NodeView, Rejected, Request,
+};
 use crate::id::{Incarnation, NodeKey, ShardId};
 use crate::prng::mix;
 use crate::time::{Duration, Instant};
@@ -73,14 +75,34 @@ impl Stage {
 
     /// Lets one round go by; true if anything happened in it or is under way.
     pub(super) fn round(&mut self, strategy: &mut dyn AllocationStrategy) -> Result<bool, Broken> {
-        let mut busy = self.land();
-        busy |= self.place(strategy)?;
+        let busy = self.arrivals(strategy)?;
+        Ok(self.departures(strategy)? || busy || !self.flights.is_empty())
+    }
+
+    /// The first half of a round: moves end, and what is free is placed.
+    pub(super) fn arrivals(&mut self, strategy: &mut dyn AllocationStrategy) -> Result<bool, Broken> {
+        let landed = self.land();
+        Ok(self.place(strategy)? || landed)
+    }
+
+    /// The second half: moves begin.
+    pub(super) fn departures(&mut self, strategy: &mut dyn AllocationStrategy) -> Result<bool, Broken> {
         let moves = self.plan(strategy)?;
-        busy |= moves > 0;
         self.moved += moves;
         self.round += 1;
         self.now = self.now + ROUND;
-        Ok(busy || !self.flights.is_empty())
+        Ok(moves > 0)
+    }
+
+    /// What `strategy` would move now.
+    pub(super) fn planned_by(&self, strategy: &mut dyn AllocationStrategy) -> Vec<Move> {
+        let view = self.layout.view(self.now, mix(self.seed, u64::from(self.round)));
+        Ledger::new().round(strategy, &view, self.limits).to_vec()
+    }
+
+    /// The moves of the last round.
+    pub(super) fn moves(&self) -> &[Move] {
+        self.ledger.moves()
     }
 
     /// Lets rounds go by until one has nothing in it; false: there was none within `rounds`.

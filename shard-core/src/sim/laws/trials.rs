@@ -84,9 +84,29 @@ fn deterministic(make: Make<'_>, terms: &Terms, world: &World) -> Result<(), Bro
         if let Some(how) = first.differ(&answers(&mut *used, world, terms, &layout)?) {
             return broken("asked of a new instance and of one that saw another view before", how);
         }
+        return steady(make, terms, world);
     }
     Ok(())
 }
+
+/// Round after round, one that was there from the beginning plans as a new one does.
+fn steady(make: Make<'_>, terms: &Terms, world: &World) -> Result<(), Broken> {
+    let mut strategy = make();
+    let mut stage = Stage::new(world, terms.own_limit);
+    for round in 0..ROUNDS_COMPARED {
+        stage.arrivals(&mut *strategy)?;
+        let anew = stage.planned_by(&mut *make());
+        stage.departures(&mut *strategy)?;
+        if anew != stage.moves() {
+            let how = format!("in round {round}, one that was there from the beginning plans otherwise than a new one");
+            return Err((Law::Deterministic, how));
+        }
+    }
+    Ok(())
+}
+
+/// Moves are under way for four rounds at most.
+const ROUNDS_COMPARED: u32 = 24;
 
 /// Whoever joins first, the cluster they make gets the same answers.
 fn order(make: Make<'_>, terms: &Terms, world: &World) -> Result<(), Broken> {
@@ -115,7 +135,18 @@ fn order(make: Make<'_>, terms: &Terms, world: &World) -> Result<(), Broken> {
 fn rest(make: Make<'_>, terms: &Terms, world: &World) -> Result<(), Broken> {
     let mut strategy = make();
     let mut stage = Stage::new(world, terms.own_limit);
-    come_to_rest(&mut *strategy, &mut stage, terms, world, Law::Rest)
+    come_to_rest(&mut *strategy, &mut stage, terms, world, Law::Rest)?;
+    match terms.moves_per_shard.map(|moves| moves as usize * world.places.len()) {
+        Some(most) if stage.moved > most => {
+            let how = format!(
+                "{} moves of {} shards before rest, and no more than {most} should",
+                stage.moved,
+                world.places.len()
+            );
+            Err((Law::Movement, how))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The same, after nodes have come, gone, closed and restarted in the midst of moves.

@@ -198,6 +198,16 @@ strategy!(Shocked, "shocked", place: |_, view, _| fewest(view), plan: |it, view,
     }
 });
 
+/// Plans as it should a few times, and then no more.
+struct Weary(u32);
+
+strategy!(Weary, "weary", place: |_, view, _| fewest(view), plan: |it, view, plan| {
+    it.0 += 1;
+    if it.0 <= 3 {
+        LeastShard::new(1, 1).plan(view, plan);
+    }
+});
+
 /// Tries laws on a strategy one by one; the laws that say they are broken.
 fn caught<S: AllocationStrategy + 'static>(laws: &Laws<impl Fn() -> S + Clone>) -> BTreeSet<Law> {
     let breaches = Law::ALL.iter().filter_map(|law| laws.clone().only(&[*law]).cases(60).run().err());
@@ -218,6 +228,7 @@ fn each_vice_is_caught_by_the_law_meant_for_it() {
     // Two instances that differ also differ when nodes join in another order.
     assert_eq!(caught(&Laws::new(|| Global)), sets([Law::Deterministic, Law::Order]));
     assert_eq!(caught(&Laws::new(|| Turns(0))), sets([Law::Deterministic]));
+    assert_eq!(caught(&Laws::new(|| Weary(0))), sets([Law::Deterministic]));
     assert_eq!(caught(&Laws::new(|| Sticky(BTreeMap::new()))), sets([Law::Deterministic, Law::Order]));
     assert_eq!(caught(&Laws::new(|| FirstSeen(vec![])).remembering(minute)), sets([Law::Order]));
     assert_eq!(caught(&Laws::new(|| Dead)), sets([Law::Candidates]));
