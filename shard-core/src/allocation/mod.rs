@@ -33,6 +33,8 @@
 //! | [`TwoPhaseLeastShard`], [`ThresholdLeastShard`], [`SeedLeastShard`] | likewise | as Akka and actor-ts do | clusters that shall behave as they did |
 //! | [`ZoneSpread`] | in the zone with the fewest | until zones and nodes are one apart | surviving the loss of a zone |
 //! | [`WeightedMove`] | where most room is by count | load, within a budget | shards that differ in load |
+//! | [`Rebalancing`] | as the one it is around | load, towards nodes with less memory in use | entities that differ in size |
+//! | [`Rebalancing`] | the inner one's | load towards nodes with memory to spare | nodes that fill up unevenly |
 //! | [`WeightedRendezvous`] | by draw and capacity | what a change of nodes calls for | homes that outlive a full restart |
 //! | [`ConsistentHashing`], [`Hash`](struct@Hash) | by ring, by number | what the rule names | owners that others compute too |
 //! | [`TwoChoices`], [`ActivationCount`] | the better of a few drawn | nothing | very many nodes; nodes that warm up |
@@ -62,6 +64,7 @@ mod pairs;
 mod pins;
 mod plan;
 mod random;
+mod rebalancing;
 mod resource_optimized;
 mod returning;
 mod seed_least_shard;
@@ -94,6 +97,7 @@ pub use overload::{HasRole, NotOverloaded};
 pub use pins::{Orders, Pins};
 pub use plan::{Ledger, Limits, Move, Plan, Rejected, Why};
 pub use random::{PreferLocal, Random};
+pub use rebalancing::{Rebalancing, Report, Switch};
 pub use resource_optimized::{OutOfRange, ResourceOptimized, Weights};
 pub use returning::Returning;
 pub use seed_least_shard::SeedLeastShard;

@@ -212,7 +212,7 @@ impl Stage<'_> {
         let shards = self.lab.loads.len();
         match event {
             None => {
-                (0..).map(ShardId).zip(&self.lab.loads).for_each(|(shard, load)| self.layout.set_load(shard, *load))
+                (0..).map(ShardId).zip(&self.lab.loads).for_each(|(shard, load)| self.layout.set_load(shard, *load));
             }
             Some(Event::Join) => {
                 let mut node = node(self.born, self.lab.seed);

@@ -4,7 +4,7 @@ use alloc::format;
 use std::vec::Vec;
 
 use super::*;
-use crate::allocation::{Layout, NodeView, tests::laws};
+use crate::allocation::{Layout, NodeView};
 use crate::id::{Incarnation, NodeId, NodeKey, ShardId};
 use crate::time::Instant;
 
@@ -117,9 +117,4 @@ fn the_asker_gets_it_within_the_margin() {
     assert!(homes(100, 3).iter().all(|home| *home == 3));
     assert!(homes(10, 3).iter().all(|home| *home == 3));
     assert!(homes(0, 3).contains(&0));
-}
-
-#[test]
-fn it_keeps_the_laws() {
-    laws::hold(0, || alloc::boxed::Box::new(ResourceOptimized::default()));
 }

@@ -7,8 +7,8 @@ use super::Laws;
 use crate::allocation::{
     ActivationCount, AllocationStrategy, ByTenant, Chain, ClusterView, ConsistentHashing, External, Filter, Hash,
     Homes, InZones, LeastShard, NodeIx, Orders, Pins, PreferLocal, PreferredMatch, Random, RequiredMatch,
-    SeedLeastShard, ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard, VersionAware, VersionMatch, WeightedMove,
-    WeightedRendezvous, ZoneIx, ZoneSpread,
+    ResourceOptimized, SeedLeastShard, ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard, VersionAware, VersionMatch,
+    WeightedMove, WeightedRendezvous, ZoneIx, ZoneSpread,
 };
 use crate::id::{NodeId, ShardId};
 use crate::shuffle::{FlowKey, ShardSize, WhenAllDown};
@@ -70,6 +70,7 @@ fn by_themselves() -> Vec<Laws<MakeBuiltIn>> {
         claims(|| Box::new(TwoChoices::new().slow_start(SLOW)), 1, 0),
         claims(|| Box::new(ActivationCount::default()), 1, 0),
         claims(|| Box::new(ActivationCount::default().slow_start(SLOW)), 1, 0),
+        claims(|| Box::new(ResourceOptimized::default()), 1, 0),
         claims(|| Box::new(Random), 1, 0),
     ]
 }
