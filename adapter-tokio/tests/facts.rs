@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use adapter_tokio::{ConfigError, Node};
 use serde::{Deserialize, Serialize};
-use shard_core::allocation::{AllocationStrategy, ClusterView, LeastShard, NodeIx, NodeView, Plan, Request, ZoneIx};
+use shard_core::allocation::{
+    AllocationStrategy, ClusterView, LeastShard, NodeIx, NodeView, Plan, Request, Stats, ZoneIx,
+};
 use shard_core::id::NodeId;
 use shard_core::prelude::*;
 
@@ -118,4 +120,31 @@ async fn facts_that_are_too_long_are_refused_by_name() {
         let error = refused(builder).await.expect_err(name);
         assert!(matches!(error, ConfigError::Setting { name: found, .. } if found == name), "{error}");
     }
+}
+
+#[tokio::test]
+async fn a_node_can_be_measured_by_its_user_and_name_its_strategy() {
+    let seen = Seen::default();
+    let measured = || Stats { cpu_permille: 123, memory_used: 4, memory_limit: 5, entities: 999 };
+    let builder = Node::builder("facts").stats(measured).zone("eu-1a").allocation_named("zone-spread");
+    let node = builder.rebalance_interval(Duration::from_millis(100)).start().await.expect("it starts");
+    let strategy = Watching(LeastShard::default(), Arc::clone(&seen));
+    let probes = node.sharding::<Probe>().allocation(strategy).start_with(|_| Probe(1)).await.expect("it starts");
+    within(10, "an answer", probes.ask("probe-1", Where)).await.expect("answered");
+    let said = async {
+        loop {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let seen = seen.lock().unwrap().first().map(|node| (node.stats, node.zone_name.clone()));
+            if let Some((Some(stats @ Stats { entities: 1, .. }), zone)) = seen {
+                return (stats, zone);
+            }
+        }
+    };
+    let (stats, zone) = within(10, "what was measured", said).await;
+    assert_eq!((stats, zone.as_str()), (Stats { entities: 1, ..measured() }, "eu-1a"));
+    node.leave().await;
+
+    let error = Node::builder("facts").allocation_named("zone-sprad").start().await.expect_err("it is refused");
+    assert!(matches!(&error, ConfigError::UnknownStrategy(unknown) if unknown.name == "zone-sprad"), "{error}");
+    assert!(error.to_string().contains("zone-spread"), "{error}");
 }

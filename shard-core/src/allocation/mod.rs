@@ -42,11 +42,15 @@
 //! | [`Random`], [`PreferLocal`] | anywhere, near the caller | nothing, the inner one's | very many shards; one caller to a shard |
 //! | [`External`], [`Pins`] | where users or operators say | what they say, then the inner one's | control from outside |
 //! | [`VersionAware`], [`ByTenant`] | among the newest, in the tenant's hand | the inner one's among these | rolling updates; tenants apart |
+//! | [`ByRole`] | among the nodes of the shard's role | what strayed | nodes that are for different things |
+//!
+//! [`named`] makes those that need no arguments by their names.
 //!
 //! Filters narrow the candidates of any of them, through [`only`](AllocationStrategy::only) and
 //! [`preferring`](AllocationStrategy::preferring): [`RequiredMatch`], [`PreferredMatch`], [`InZones`], [`VersionMatch`],
 //! [`HasRole`], [`NotOverloaded`], closures, and a [`Chain`] of these.
 
+mod by_role;
 mod by_tenant;
 mod chain;
 mod choices;
@@ -59,6 +63,7 @@ mod held;
 mod layout;
 mod least_shard;
 mod metadata_match;
+mod named;
 mod overload;
 mod pairs;
 mod pins;
@@ -83,6 +88,7 @@ mod zone_spread;
 
 use alloc::boxed::Box;
 
+pub use by_role::ByRole;
 pub use by_tenant::ByTenant;
 pub use chain::{Chain, DuplicateOrder};
 pub use choices::{ActivationCount, TwoChoices};
@@ -93,6 +99,7 @@ pub use hash::Hash;
 pub use layout::Layout;
 pub use least_shard::LeastShard;
 pub use metadata_match::{PreferredMatch, RequiredMatch};
+pub use named::{UnknownStrategy, named, names};
 pub use overload::{HasRole, NotOverloaded};
 pub use pins::{Orders, Pins};
 pub use plan::{Ledger, Limits, Move, Plan, Rejected, Why};

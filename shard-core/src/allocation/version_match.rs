@@ -1,5 +1,6 @@
 //! Filters by version and by zone.
 
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{ClusterView, Filter, NodeIx, ZoneIx};
@@ -43,21 +44,31 @@ impl Filter for VersionMatch {
     }
 }
 
-/// Admits the nodes of some zones. Zones are known by the view's numbers for them.
+/// Admits the nodes of some zones, by their names or by a view's numbers for them.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct InZones(Vec<ZoneIx>);
+pub struct InZones {
+    numbers: Vec<ZoneIx>,
+    names: Vec<String>,
+}
 
 impl InZones {
-    /// The nodes of `zones`.
+    /// The nodes of `zones`. In a live cluster a zone's number is its place among the names of all zones, so it changes when
+    /// zones come and go: use [`named`](Self::named) there.
     pub fn new(zones: impl IntoIterator<Item = ZoneIx>) -> Self {
-        Self(zones.into_iter().collect())
+        Self { numbers: zones.into_iter().collect(), names: Vec::new() }
+    }
+
+    /// The nodes whose operators call their zone one of `names`.
+    pub fn named<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
+        Self { numbers: Vec::new(), names: names.into_iter().map(Into::into).collect() }
     }
 }
 
 impl Filter for InZones {
     /// O(zones).
     fn admits(&self, view: &ClusterView<'_>, node: NodeIx) -> bool {
-        self.0.contains(&view.node(node).zone)
+        let node = view.node(node);
+        self.numbers.contains(&node.zone) || self.names.contains(&node.zone_name)
     }
 }
 
@@ -114,5 +125,9 @@ mod tests {
         assert_eq!(admitted(&InZones::new([ZoneIx(1), ZoneIx(7)]), &layout), [1, 3]);
         let mut strategy = LeastShard::default().only(InZones::new([ZoneIx(2)]));
         assert_eq!(placed(&mut strategy, &layout, 0).as_deref(), Some("h:12"));
+        let (mut layout, mut named) = (layout.clone(), layout.view(T0, 0).nodes().to_vec());
+        named.iter_mut().zip(["west", "east", "", "west"]).for_each(|(node, zone)| node.zone_name = zone.into());
+        layout.set_nodes(named);
+        assert_eq!(admitted(&InZones::named(["west", "north"]), &layout), [0, 3]);
     }
 }

@@ -37,6 +37,8 @@ pub struct NodeView {
     pub roles: Vec<String>,
     /// Where it stands.
     pub zone: ZoneIx,
+    /// What its operator calls that; empty: not said.
+    pub zone_name: String,
     /// What the operator says about it.
     pub metadata: Vec<(String, String)>,
     /// The version of the application it runs; a greater one is newer.
@@ -63,6 +65,7 @@ impl NodeView {
             address: address.into(),
             roles: Vec::new(),
             zone: ZoneIx(0),
+            zone_name: String::new(),
             metadata: Vec::new(),
             version: 0,
             capacity: 1,

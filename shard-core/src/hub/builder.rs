@@ -14,6 +14,7 @@ use super::peers::Peers;
 use super::runtime::Runtime;
 use super::shared::Shared;
 use super::{clock, control, inbound, net, vitals};
+use crate::allocation::Stats;
 use crate::id::{Incarnation, NodeId, NodeKey};
 use crate::machine::{Fixed, Timing};
 use crate::node::{ConfigError, NodeConfig};
@@ -41,6 +42,8 @@ pub struct NodeBuilder<R> {
     lanes: Option<u32>,
     plain_tcp_anywhere: bool,
     facts: Facts,
+    measure: Option<vitals::Measure>,
+    allocation: Option<String>,
     stream: StreamConfig,
 }
 
@@ -60,6 +63,8 @@ impl<R: Runtime> NodeBuilder<R> {
             lanes: None,
             plain_tcp_anywhere: false,
             facts: Facts::default(),
+            measure: None,
+            allocation: None,
             // Callers meet 4,096 messages per shard; what comes while a lane is at work is let in beyond it.
             stream: StreamConfig { messages_max: 8_192, bytes_max: 2 << 20, ..StreamConfig::default() },
         }
@@ -146,6 +151,18 @@ impl<R: Runtime> NodeBuilder<R> {
         self
     }
 
+    /// Measures the node's resources, about once a second, instead of what Linux says of this process's container. Entities
+    /// are counted by the node, whatever `measure` says of them. It runs on a task of the node: it must not wait.
+    pub fn stats(self, measure: impl FnMut() -> Stats + Send + 'static) -> Self {
+        Self { measure: Some(vitals::Measure(Box::new(measure))), ..self }
+    }
+
+    /// By which [named](crate::allocation::named) strategy shards are placed while this node is the coordinator, of types for
+    /// which nothing else is said here; `least-shard` unless said otherwise. For configurations that are text.
+    pub fn allocation_named(self, name: impl Into<String>) -> Self {
+        Self { allocation: Some(name.into()), ..self }
+    }
+
     /// How long a message may wait for its entity to be reached; 30 s unless said otherwise. After it an unsent message
     /// has not run, a sent one is in doubt.
     pub fn give_up_after(mut self, span: Duration) -> Self {
@@ -210,6 +227,9 @@ impl<R: Runtime> NodeBuilder<R> {
         }
         self.facts.check().map_err(|(name, must)| ConfigError::Setting { name, must })?;
         config.facts = self.facts;
+        if let Some(name) = self.allocation {
+            config.allocation = name;
+        }
         config.version = self.voters_version;
         config.timing = self.timing;
         config.rebalance = self.rebalance;
@@ -249,9 +269,10 @@ impl<R: Runtime> NodeBuilder<R> {
             shared.emit(Event::TimingTight(warning));
         }
         runtime.spawn(control::alarms(Arc::clone(&shared), runtime.clone()));
-        runtime.spawn(vitals::watch(Arc::clone(&shared), runtime.clone()));
+        runtime.spawn(vitals::watch(Arc::clone(&shared), runtime.clone(), self.measure));
         runtime.spawn(control::run(Arc::clone(&shared), runtime.clone(), node));
-        Ok(Node { shared, runtime, timing: config.timing, lanes, stream: Fixed::new(self.stream) })
+        let (timing, allocation) = (config.timing, config.allocation);
+        Ok(Node { shared, runtime, timing, lanes, allocation, stream: Fixed::new(self.stream) })
     }
 }
 

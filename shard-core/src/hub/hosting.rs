@@ -18,7 +18,7 @@ use super::proxy_host::ProxyHost;
 use super::region::Region;
 use super::runtime::Runtime;
 use super::shared::ToControl;
-use crate::allocation::{AllocationStrategy, LeastShard};
+use crate::allocation::{AllocationStrategy, named};
 use crate::entity::host::turn;
 use crate::entity::{Entities, Entity, Identity, Wire};
 use crate::hash::{self, ShardHash};
@@ -89,7 +89,9 @@ where
         self
     }
 
-    /// How shards are placed while this node is the coordinator; [`LeastShard`] unless said otherwise.
+    /// How shards are placed while this node is the coordinator; by the node's
+    /// [default](super::NodeBuilder::allocation_named), which is [`LeastShard`](crate::allocation::LeastShard), unless said
+    /// otherwise. By a name: `allocation(named("zone-spread")?)`.
     pub fn allocation(mut self, strategy: impl AllocationStrategy + 'static) -> Self {
         self.options.strategy = Some(Box::new(strategy));
         self
@@ -227,7 +229,10 @@ impl<R: Runtime> Node<R> {
                 ConfigError::KindClash { entity_type: M::TYPE_NAME, other }
             }
         })?;
-        let strategy = options.strategy.take().unwrap_or_else(|| Box::new(LeastShard::default()));
+        let strategy = match options.strategy.take() {
+            Some(strategy) => strategy,
+            None => named(&self.allocation).map_err(ConfigError::UnknownStrategy)?,
+        };
         let kind = KindReport { kind, shards: shards.get(), hosts };
         // Before control hears of it: whoever waits for `joined` from now on waits for this type too.
         self.shared.stand(|standing| {

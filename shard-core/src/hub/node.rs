@@ -30,6 +30,8 @@ pub struct Node<R: Runtime> {
     pub(super) runtime: R,
     pub(super) timing: Timing,
     pub(super) lanes: u32,
+    /// The strategy of types that say none.
+    pub(super) allocation: String,
     pub(super) stream: Fixed<StreamConfig>,
 }
 

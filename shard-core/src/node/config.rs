@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::allocation::UnknownStrategy;
 use crate::election::{ElectionConfigError, VoterChangeError};
 use crate::id::{NodeId, NodeKey};
 use crate::machine::{Rules, Timing, TimingError};
@@ -31,6 +32,9 @@ pub struct NodeConfig {
     pub rebalance: Duration,
     /// What placement rules may look at: roles, zone and so on.
     pub facts: Facts,
+    /// The [name](crate::allocation::named) of the strategy by which shards are placed while this node reigns, of types that
+    /// it has not registered, or registered without one; `least-shard` unless said otherwise.
+    pub allocation: String,
     /// Seed of everything random.
     pub seed: u64,
     /// The rules in force.
@@ -50,6 +54,7 @@ impl NodeConfig {
             timing: Timing::lan(),
             rebalance: Duration::from_secs(2),
             facts: Facts::default(),
+            allocation: String::from("least-shard"),
             seed: me.incarnation.0,
             rules: Rules::all(),
         }
@@ -112,6 +117,8 @@ pub enum ConfigError {
     },
     /// The next set of voters was not loaded.
     VoterChange(VoterChangeError),
+    /// No strategy is called so.
+    UnknownStrategy(UnknownStrategy),
     /// The node is leaving or has stopped.
     Stopped,
 }
@@ -140,12 +147,19 @@ impl fmt::Display for ConfigError {
             ),
             Self::Io { what, error } => write!(f, "{what}: {error}"),
             Self::VoterChange(error) => write!(f, "{error}"),
+            Self::UnknownStrategy(error) => write!(f, "{error}"),
             Self::Stopped => f.write_str("this node is leaving or has stopped"),
         }
     }
 }
 
 impl core::error::Error for ConfigError {}
+
+impl From<UnknownStrategy> for ConfigError {
+    fn from(error: UnknownStrategy) -> Self {
+        Self::UnknownStrategy(error)
+    }
+}
 
 impl From<TimingError> for ConfigError {
     fn from(error: TimingError) -> Self {

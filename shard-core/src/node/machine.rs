@@ -108,7 +108,7 @@ impl Node {
             election: Election::new(now, Fixed::new(election)),
             session: Session::new(now, session),
             allocator,
-            planner: Planner::new(now, config.rebalance, config.timing.drain, config.seed),
+            planner: Planner::new(now, &config)?,
             loopback: VecDeque::new(),
             addresses,
             directory: Directory::default(),

@@ -5,10 +5,15 @@
 
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::string::String;
+use alloc::vec::Vec;
 
-use crate::allocation::{AllocationStrategy, Layout, LeastShard, Ledger, Limits, NodeView, Request, ZoneIx};
+use super::NodeConfig;
+use crate::allocation::{
+    AllocationStrategy, Layout, Ledger, Limits, NodeIx, NodeView, Request, UnknownStrategy, ZoneIx, named,
+};
 use crate::coordinator::{Allocator, Input, Stage};
-use crate::id::{Kind, NodeKey, ShardKey};
+use crate::id::{Kind, NodeKey, ShardKey, Token};
 use crate::prng::Prng;
 use crate::time::{Duration, Instant};
 use crate::wire::{Facts, KindReport};
@@ -18,6 +23,8 @@ const WANTED_MAX: usize = 1 << 21;
 
 pub(super) struct Planner {
     strategies: BTreeMap<Kind, Box<dyn AllocationStrategy>>,
+    /// The name of the strategy of types that were not registered here.
+    default: String,
     ledger: Ledger,
     limits: Limits,
     /// Shards without a place, and who asked.
@@ -32,12 +39,16 @@ pub(super) struct Planner {
     drain: Duration,
     /// Since when nodes have been known to this reign.
     since: BTreeMap<NodeKey, Instant>,
+    /// Since when shards have been where they are, as far as this reign knows: by type and number, with their grants.
+    tenures: BTreeMap<Kind, Vec<Option<(Token, Instant)>>>,
     seeds: Prng,
 }
 
 impl Planner {
-    pub(super) fn new(now: Instant, every: Duration, drain: Duration, seed: u64) -> Self {
-        Self {
+    pub(super) fn new(now: Instant, config: &NodeConfig) -> Result<Self, UnknownStrategy> {
+        named(&config.allocation)?;
+        Ok(Self {
+            default: config.allocation.clone(),
             strategies: BTreeMap::new(),
             ledger: Ledger::new(),
             limits: Limits::default(),
@@ -45,12 +56,13 @@ impl Planner {
             fresh: false,
             targets: BTreeMap::new(),
             ready: VecDeque::new(),
-            next_round: now + every,
-            every,
-            drain,
+            next_round: now + config.rebalance,
+            every: config.rebalance,
+            drain: config.timing.drain,
             since: BTreeMap::new(),
-            seeds: Prng::new(seed).fork("planner"),
-        }
+            tenures: BTreeMap::new(),
+            seeds: Prng::new(config.seed).fork("planner"),
+        })
     }
 
     pub(super) fn register(&mut self, kind: KindReport, strategy: Box<dyn AllocationStrategy>) {
@@ -62,6 +74,7 @@ impl Planner {
         self.wanted.clear();
         self.targets.clear();
         self.since.clear();
+        self.tenures.clear();
         self.ready.clear();
         self.next_round = now + self.every;
     }
@@ -97,9 +110,10 @@ impl Planner {
         }
         self.targets.retain(|key, _| allocator.place(*key).is_some());
         for (kind, shards) in allocator.kinds() {
+            self.note_tenures(now, allocator, kind, shards);
             let layout = self.layout(now, allocator, kind, shards);
             let seed = self.seeds.next_u64();
-            let strategy = self.strategies.entry(kind).or_insert_with(|| Box::new(LeastShard::default()) as Box<_>);
+            let strategy = strategy_of(&mut self.strategies, kind, &self.default);
             let view = layout.view(now, seed);
             for planned in self.ledger.round(strategy.as_mut(), &view, self.limits) {
                 let key = ShardKey { kind, shard: planned.shard };
@@ -123,6 +137,7 @@ impl Planner {
             if wanted.range(first..=last).next().is_none() {
                 continue;
             }
+            self.note_tenures(now, allocator, kind, shards);
             let mut layout = self.layout(now, allocator, kind, shards);
             for (key, asker) in wanted.range(first..=last) {
                 if key.shard.0 >= shards || allocator.place(*key).is_some() {
@@ -136,7 +151,7 @@ impl Planner {
                 };
                 let view = layout.view(now, seed);
                 let target = self.targets.get(key).and_then(|node| layout.find(*node));
-                let strategy = self.strategies.entry(kind).or_insert_with(|| Box::new(LeastShard::default()) as Box<_>);
+                let strategy = strategy_of(&mut self.strategies, kind, &self.default);
                 let chosen = target
                     .filter(|ix| view.is_candidate(*ix))
                     .or_else(|| strategy.place(&view, &request).filter(|ix| view.is_candidate(*ix)));
@@ -162,10 +177,22 @@ impl Planner {
         self.since = known;
     }
 
+    /// Which shards of a type have come where they are.
+    fn note_tenures(&mut self, now: Instant, allocator: &Allocator, kind: Kind, shards: u32) {
+        let tenures = self.tenures.entry(kind).or_default();
+        tenures.resize(shards as usize, None);
+        for place in allocator.places().filter(|place| place.key.kind == kind) {
+            let Some(known) = tenures.get_mut(place.key.shard.0 as usize) else { continue };
+            if known.is_none_or(|(token, _)| token != place.token) {
+                *known = Some((place.token, now));
+            }
+        }
+    }
+
     /// The cluster as a strategy sees it.
     fn layout(&self, now: Instant, allocator: &Allocator, kind: Kind, shards: u32) -> Layout {
         let mut layout = Layout::new(shards);
-        let candidates: alloc::vec::Vec<NodeKey> = allocator.candidates(now, kind).map(|node| node.node).collect();
+        let candidates: Vec<NodeKey> = allocator.candidates(now, kind).map(|node| node.node).collect();
         let nodes =
             allocator.nodes(now).filter(|node| node.kinds.iter().any(|known| known.kind == kind && known.hosts));
         // Zones are numbered in the order of their names, those of all nodes, so that types agree on them.
@@ -181,20 +208,33 @@ impl Planner {
                     (view.roles, view.metadata) = (roles.clone(), metadata.clone());
                     (view.version, view.capacity) = (*version, *capacity);
                     view.zone = zones.get(zone.as_str()).copied().unwrap_or_default();
+                    view.zone_name.clone_from(zone);
                     view.stats = node.stats;
                     view.up_since = self.since.get(&node.node).copied().unwrap_or(now);
                     view
                 })
                 .collect(),
         );
+        let numbers: BTreeMap<NodeKey, NodeIx> =
+            layout.view(now, 0).nodes().iter().map(|node| node.id).zip((0..).map(NodeIx)).collect();
+        let tenures = self.tenures.get(&kind).map_or(&[][..], Vec::as_slice);
         for place in allocator.places().filter(|place| place.key.kind == kind && place.key.shard.0 < shards) {
-            let Some(owner) = layout.find(place.owner) else { continue };
-            layout.settle(now, place.key.shard, owner);
+            let Some(owner) = numbers.get(&place.owner) else { continue };
+            let since = tenures.get(place.key.shard.0 as usize).copied().flatten().map_or(now, |(_, since)| since);
+            layout.settle(since, place.key.shard, *owner);
             if let Stage::Draining { .. } = place.stage {
-                let to = self.targets.get(&place.key).and_then(|node| layout.find(*node));
+                let to = self.targets.get(&place.key).and_then(|node| numbers.get(node).copied());
                 layout.depart(place.key.shard, to);
             }
         }
         layout
     }
+}
+
+fn strategy_of<'a>(
+    strategies: &'a mut BTreeMap<Kind, Box<dyn AllocationStrategy>>,
+    kind: Kind,
+    default: &str,
+) -> &'a mut Box<dyn AllocationStrategy> {
+    strategies.entry(kind).or_insert_with(|| named(default).expect("the name was looked up when the node was built"))
 }

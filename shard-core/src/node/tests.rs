@@ -5,7 +5,7 @@ use std::string::String;
 use std::vec::Vec;
 
 use super::*;
-use crate::allocation::LeastShard;
+use crate::allocation::{AllocationStrategy, ClusterView, LeastShard, NodeIx, Plan, Request, Stats};
 use crate::id::{Incarnation, ShardId};
 use crate::time::{Duration, Instant};
 use crate::wire::{Ack, Directory, KindReport};
@@ -128,6 +128,46 @@ fn a_node_that_is_alone_reigns_joins_and_owns_without_waiting() {
     node.expire(ms(3), &mut out);
     let owns = |output: &Output| matches!(output, Output::Order { order: Order::Own { shard: ShardId(2), .. }, .. });
     assert!(out.iter().any(owns), "{out:#?}");
+}
+
+/// What a strategy saw when it was asked to plan: the age of shard 2, and what its node had measured.
+type Seen = std::sync::Arc<std::sync::Mutex<Vec<(Option<Duration>, Option<Stats>)>>>;
+
+struct Watching(Seen);
+impl AllocationStrategy for Watching {
+    fn name(&self) -> &'static str {
+        "watching"
+    }
+    fn place(&mut self, view: &ClusterView<'_>, _: &Request) -> Option<NodeIx> {
+        view.candidates().first().copied()
+    }
+    fn plan(&mut self, view: &ClusterView<'_>, _: &mut Plan<'_>) {
+        self.0.lock().unwrap().push((view.age(ShardId(2)), view.nodes().first().and_then(|node| node.stats)));
+    }
+}
+
+#[test]
+fn strategies_see_how_long_a_shard_has_been_where_it_is_and_what_its_node_measured() {
+    let (mut node, seen) =
+        (Node::new(ms(1), NodeConfig::alone(key(1))).expect("the defaults are safe"), Seen::default());
+    let mut out = Vec::new();
+    let kind = KindReport { kind: KIND, shards: 4, hosts: true };
+    node.register(ms(1), kind, 1, Box::new(Watching(seen.clone())), &mut out);
+    node.expire(ms(1), &mut out);
+    node.handle(ms(2), Input::Wall(1), &mut out);
+    let stats = Stats { cpu_permille: 7, ..Stats::default() };
+    node.handle(ms(2), Input::Measured(stats), &mut out);
+    let mut now = ms(2);
+    while now < ms(11_000) {
+        node.handle(now, Input::Lookup { key: ShardKey { kind: KIND, shard: ShardId(2) } }, &mut out);
+        node.expire(now, &mut out);
+        now = node.deadline().map_or(ms(11_000), |at| at.max(now + Duration::from_millis(1)));
+    }
+    let seen = seen.lock().unwrap();
+    let ages: Vec<_> = seen.iter().filter_map(|(age, _)| *age).collect();
+    assert!(ages.len() >= 4 && ages.is_sorted(), "{ages:?}");
+    assert!(ages.last().unwrap().as_secs() >= 6, "a round every two seconds: {ages:?}");
+    assert_eq!(seen.last().unwrap().1, Some(stats));
 }
 
 /// Node 1, the only voter of a cluster of several, with one type in two lanes; it reigns and its session lives.

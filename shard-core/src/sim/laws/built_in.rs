@@ -5,10 +5,10 @@ use core::num::NonZeroU32;
 
 use super::Laws;
 use crate::allocation::{
-    ActivationCount, AllocationStrategy, ByTenant, Chain, ClusterView, ConsistentHashing, External, Filter, Hash,
-    Homes, InZones, LeastShard, NodeIx, Orders, Pins, PreferLocal, PreferredMatch, Random, RequiredMatch,
-    ResourceOptimized, SeedLeastShard, ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard, VersionAware, VersionMatch,
-    WeightedMove, WeightedRendezvous, ZoneIx, ZoneSpread,
+    ActivationCount, AllocationStrategy, ByRole, ByTenant, Chain, ClusterView, ConsistentHashing, External, Filter,
+    HasRole, Hash, Homes, InZones, LeastShard, NodeIx, NotOverloaded, Orders, Pins, PreferLocal, PreferredMatch,
+    Random, RequiredMatch, ResourceOptimized, SeedLeastShard, ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard,
+    VersionAware, VersionMatch, WeightedMove, WeightedRendezvous, ZoneIx, ZoneSpread,
 };
 use crate::id::{NodeId, ShardId};
 use crate::shuffle::{FlowKey, ShardSize, WhenAllDown};
@@ -70,9 +70,15 @@ fn by_themselves() -> Vec<Laws<MakeBuiltIn>> {
         claims(|| Box::new(TwoChoices::new().slow_start(SLOW)), 1, 0),
         claims(|| Box::new(ActivationCount::default()), 1, 0),
         claims(|| Box::new(ActivationCount::default().slow_start(SLOW)), 1, 0),
-        claims(|| Box::new(ResourceOptimized::default()), 1, 0),
         claims(|| Box::new(Random), 1, 0),
+        claims(|| Box::new(ResourceOptimized::default()), 1, 0),
+        claims(|| Box::new(ByRole::new(role_of)), ALL_OF_THEM, 1).role("big"),
     ]
+}
+
+/// Every third shard is at home anywhere.
+fn role_of(shard: ShardId) -> Option<&'static str> {
+    [Some("big"), Some("nobody has it"), None][shard.0 as usize % 3]
 }
 
 fn around_others() -> Vec<Laws<MakeBuiltIn>> {
@@ -104,7 +110,7 @@ fn around_others() -> Vec<Laws<MakeBuiltIn>> {
 
 /// Whatever a filter admits, there are never more shards to move than there are.
 fn filtered() -> Vec<Laws<MakeBuiltIn>> {
-    let strategies: [MakeBuiltIn; 14] = [
+    let strategies: [MakeBuiltIn; 17] = [
         || Box::new(Hash.only(big)),
         || Box::new(Hash.preferring(big)),
         || Box::new(LeastShard::default().only(big)),
@@ -116,6 +122,9 @@ fn filtered() -> Vec<Laws<MakeBuiltIn>> {
         || Box::new(LeastShard::default().only(chain())),
         || Box::new(LeastShard::default().preferring(chain())),
         || Box::new(LeastShard::default().only(VersionMatch::Newest)),
+        || Box::new(LeastShard::default().only(HasRole::new("big"))),
+        || Box::new(LeastShard::default().only(NotOverloaded::new(500, 500))),
+        || Box::new(LeastShard::default().preferring(NotOverloaded::default())),
         || Box::new(ZoneSpread::new().only(InZones::new([ZoneIx(0), ZoneIx(2)]))),
         || Box::new(LeastShard::default().only(RequiredMatch::new([("disk", "ssd")]))),
         || Box::new(WeightedRendezvous::new().only(PreferredMatch::new([("disk", "ssd"), ("rack", "a")], 1))),
