@@ -126,7 +126,14 @@ async fn facts_that_are_too_long_are_refused_by_name() {
 async fn a_node_can_be_measured_by_its_user_and_name_its_strategy() {
     let seen = Seen::default();
     let measured = || Stats { cpu_permille: 123, memory_used: 4, memory_limit: 5, entities: 999 };
-    let builder = Node::builder("facts").stats(measured).zone("eu-1a").allocation_named("zone-spread");
+    let mut calls = 0;
+    // The first time it panics, which ends nothing.
+    let measure = move || {
+        calls += 1;
+        assert!(calls > 1, "as a user's code may");
+        measured()
+    };
+    let builder = Node::builder("facts").stats(measure).zone("eu-1a").allocation_named("zone-spread");
     let node = builder.rebalance_interval(Duration::from_millis(100)).start().await.expect("it starts");
     let strategy = Watching(LeastShard::default(), Arc::clone(&seen));
     let probes = node.sharding::<Probe>().allocation(strategy).start_with(|_| Probe(1)).await.expect("it starts");
@@ -135,7 +142,7 @@ async fn a_node_can_be_measured_by_its_user_and_name_its_strategy() {
         loop {
             tokio::time::sleep(Duration::from_millis(50)).await;
             let seen = seen.lock().unwrap().first().map(|node| (node.stats, node.zone_name.clone()));
-            if let Some((Some(stats @ Stats { entities: 1, .. }), zone)) = seen {
+            if let Some((Some(stats @ Stats { entities: 1, cpu_permille: 1.., .. }), zone)) = seen {
                 return (stats, zone);
             }
         }

@@ -4,6 +4,7 @@ pub mod cart;
 pub mod chart;
 pub mod flights;
 pub mod shop;
+pub mod tool;
 
 /// The README's code must compile and run.
 #[cfg(doctest)]

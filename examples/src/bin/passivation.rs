@@ -14,11 +14,11 @@ mod run;
 #[path = "passivation/trace.rs"]
 mod trace;
 
-use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use examples::tool::{end, say};
 use serde_json::json;
 use shard_core::passivation::PolicyChoice;
 
@@ -58,14 +58,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match work(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("passivation: {why}");
-            ExitCode::from(2)
-        }
-    }
+    end("passivation", work(&Args::parse()))
 }
 
 fn work(args: &Args) -> Result<(), String> {
@@ -145,12 +138,4 @@ fn object(run: &Run<'_>) -> serde_json::Value {
         "limit": run.limit,
         "results": run.all().map(policy).collect::<Vec<_>>(),
     })
-}
-
-/// Prints; a reader who has seen enough is no failure.
-fn say(text: &str) -> Result<(), String> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("cannot print: {error}")),
-        _ => Ok(()),
-    }
 }

@@ -7,10 +7,10 @@
 #[path = "shuffle/poison.rs"]
 mod poison;
 
-use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use examples::tool::say;
 use serde_json::{Value, json};
 use shard_core::shuffle::{
     Advice, Dealer, DealerError, FlowKey, Hand, Isolation, SeatWarning, combinations, kubernetes_flow_hash, tenants_max,
@@ -127,11 +127,8 @@ fn main() -> ExitCode {
     match told {
         Ok((text, object)) => {
             let text = if args.json { format!("{object}\n") } else { text };
-            // Whoever reads only the first lines closes the pipe: that is no fault.
-            if let Err(error) = std::io::stdout().lock().write_all(text.as_bytes())
-                && error.kind() != ErrorKind::BrokenPipe
-            {
-                eprintln!("{error}");
+            if let Err(why) = say(&text) {
+                eprintln!("{why}");
                 return ExitCode::FAILURE;
             }
             if right { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -15,11 +15,11 @@ mod run;
 mod strategies;
 
 use std::fmt::Write as _;
-use std::io::{ErrorKind, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
+use examples::tool::{end, say};
 use serde_json::{Value, json};
 
 use run::{Event, Lab, Outcome, Run, duration};
@@ -63,14 +63,7 @@ struct Args {
 }
 
 fn main() -> ExitCode {
-    let args = Args::parse();
-    match work(&args) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("strategy-lab: {why}");
-            ExitCode::from(2)
-        }
-    }
+    end("strategy-lab", work(&Args::parse()))
 }
 
 fn work(args: &Args) -> Result<(), String> {
@@ -165,12 +158,4 @@ fn object(args: &Args, lab: &Lab, runs: &[Run]) -> Value {
         "watch": args.watch,
         "runs": runs.iter().map(run).collect::<Vec<_>>(),
     })
-}
-
-/// Prints; a reader who has seen enough is no failure.
-fn say(text: &str) -> Result<(), String> {
-    match std::io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(format!("cannot print: {error}")),
-        _ => Ok(()),
-    }
 }

@@ -120,6 +120,7 @@ impl Member {
 
     /// Takes over a report.
     pub(super) fn reported(&mut self, version: u64, mut report: Report) {
+        report.kinds.retain(|kind| kind.shards <= KindReport::SHARDS_MAX);
         report.kinds.sort_unstable();
         report.kinds.dedup_by_key(|kind| kind.kind);
         report.owned.sort_unstable();

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     id::{Incarnation, Kind, ShardId},
     machine::Machine,
-    wire::{Command, Home},
+    wire::{Command, Facts, Home, KindReport},
 };
 
 #[test]
@@ -273,6 +273,21 @@ fn whoever_learns_of_a_counter_not_below_its_own_grants_nothing_more() {
     assert_eq!(desk.hear(OPEN, A, nack(11)), [Output::LearnedCounter(11)]);
     assert_eq!(desk.allocate(OPEN, 1, A), None);
     assert!(!desk.allocator.may_allocate(at(OPEN)));
+}
+
+#[test]
+fn what_a_node_may_say_of_itself_is_bounded() {
+    let mut desk = Desk::elected();
+    let mut a = Pen::new(A).shards(KindReport::SHARDS_MAX + 1);
+    a.report().facts.roles = alloc::vec!["backend".into(); 99];
+    desk.beat(1, &mut a);
+    assert_eq!(desk.allocator.kinds().count(), 0, "a coordinator keeps a little for each shard of a type");
+    assert_eq!(desk.allocator.nodes(at(1)).map(|node| node.facts.clone()).collect::<Vec<_>>(), [Facts::default()]);
+    let mut a = a.shards(8);
+    a.report().facts = Facts { roles: alloc::vec!["backend".into()], ..Facts::default() };
+    desk.beat(2, &mut a);
+    assert_eq!(desk.allocator.kinds().collect::<Vec<_>>(), [(KIND, 8)]);
+    assert_eq!(desk.allocator.nodes(at(2)).map(|node| node.facts.roles.len()).collect::<Vec<_>>(), [1]);
 }
 
 /// What is said of a node that counts 64 shards where the cluster counts 8, or the other way round.

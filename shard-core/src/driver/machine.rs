@@ -88,6 +88,9 @@ impl<M> Driver<M> {
             Ok(at) => return Err(ConfigError::KindClash { entity_type: name, other: self.regions[at].name }),
             Err(at) => at,
         };
+        if shards.get() > KindReport::SHARDS_MAX {
+            return Err(ConfigError::Setting { name: "shards", must: "at most 1,048,576" });
+        }
         if lanes > shards {
             return Err(ConfigError::Setting { name: "lanes", must: "at most the number of shards" });
         }

@@ -152,7 +152,8 @@ impl<R: Runtime> NodeBuilder<R> {
     }
 
     /// Measures the node's resources, about once a second, instead of what Linux says of this process's container. Entities
-    /// are counted by the node, whatever `measure` says of them. It runs on a task of the node: it must not wait.
+    /// are counted by the node, whatever `measure` says of them. It runs on a task of the node: it must not wait. If it panics,
+    /// nothing but the entities is known that time.
     pub fn stats(self, measure: impl FnMut() -> Stats + Send + 'static) -> Self {
         Self { measure: Some(vitals::Measure(Box::new(measure))), ..self }
     }

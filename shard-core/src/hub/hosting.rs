@@ -29,9 +29,6 @@ use crate::region::lane::{Lane, LaneConfig};
 use crate::shuffle::Guard;
 use crate::wire::KindReport;
 
-/// Shards of one type, at most.
-const MAX_SHARDS: u32 = 1 << 20;
-
 pub(super) struct Options {
     shards: u32,
     hash: ShardHash,
@@ -190,7 +187,7 @@ impl<R: Runtime> Node<R> {
     ) -> Result<(Arc<Region<M>>, Entities<M>), ConfigError> {
         let shards =
             NonZeroU32::new(options.shards).ok_or(ConfigError::Setting { name: "shards", must: "at least 1" })?;
-        if options.shards > MAX_SHARDS {
+        if options.shards > KindReport::SHARDS_MAX {
             return Err(ConfigError::Setting { name: "shards", must: "at most 1,048,576" });
         }
         if self.shared.is_stopped() {
@@ -201,9 +198,8 @@ impl<R: Runtime> Node<R> {
         }
         // A small limit would be uneven over many lanes, and seats are counted in one place.
         let limit = options.passivation.limit;
-        let small = limit.is_some_and(|Limit { at_most, each, .. }| {
-            at_most.get() / u64::from(each.get()) / 64 < u64::from(self.lanes)
-        });
+        let few_of = |limit: Limit| limit.at_most.get() / u64::from(limit.weight().get()) / 64 < u64::from(self.lanes);
+        let small = limit.is_some_and(few_of);
         let few = options.guard.is_some() || small;
         let lanes = if few { 1 } else { self.lanes.min(options.shards) };
         let kind = hash::kind(M::TYPE_NAME);

@@ -3,6 +3,7 @@
 
 use std::boxed::Box;
 use std::fs::read_to_string;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::string::String;
 use std::sync::Arc;
@@ -43,7 +44,11 @@ pub(super) async fn watch<R: Runtime>(shared: Arc<Shared>, runtime: R, mut measu
             Some(shared) if !shared.is_stopped() => {
                 let entities = u32::try_from(shared.awake()).unwrap_or(u32::MAX);
                 let stats = match &mut measure {
-                    Some(Measure(measure)) => Stats { entities, ..measure() },
+                    // It is the user's code: a panic in it must not end the reports.
+                    Some(Measure(measure)) => {
+                        let measured = catch_unwind(AssertUnwindSafe(measure)).unwrap_or_default();
+                        Stats { entities, ..measured }
+                    }
                     None => {
                         let now = clock::now();
                         let measured = vitals.measure(now);

@@ -96,11 +96,23 @@ pub struct Passivation {
 pub struct Limit {
     /// At most so much is awake, without those that are being stopped.
     pub at_most: NonZeroU64,
-    /// What an entity counts until it says otherwise ([`Context::weighs`](crate::entity::Context::weighs)): 1 for a limit by
-    /// number.
-    pub each: NonZeroU32,
+    /// For a limit by weight: what an entity counts until it says otherwise
+    /// ([`Context::weighs`](crate::entity::Context::weighs)). `None`: a limit by number, under which each counts one, whatever
+    /// it says.
+    pub each: Option<NonZeroU32>,
     /// Who goes.
     pub policy: PolicyChoice,
+}
+
+impl Limit {
+    /// What an entity counts when it wakes.
+    #[must_use]
+    pub const fn weight(&self) -> NonZeroU32 {
+        match self.each {
+            Some(each) => each,
+            None => NonZeroU32::MIN,
+        }
+    }
 }
 
 impl Passivation {
@@ -120,20 +132,24 @@ impl Passivation {
     /// [`choosing`](Self::choosing) says. `cap` is anything that is not zero; zero is taken for one.
     #[must_use]
     pub const fn at_most(cap: u64) -> Self {
-        Self::weighing(cap, 1)
+        Self::limited(cap, None)
     }
 
     /// Whenever those awake weigh more than `cap` in sum: bytes, say. Each entity counts `each` until it says what it weighs
     /// ([`Context::weighs`](crate::entity::Context::weighs)). Zeros are taken for ones.
     #[must_use]
     pub const fn weighing(cap: u64, each: u32) -> Self {
-        let at_most = match NonZeroU64::new(cap) {
-            Some(cap) => cap,
-            None => NonZeroU64::MIN,
-        };
         let each = match NonZeroU32::new(each) {
             Some(each) => each,
             None => NonZeroU32::MIN,
+        };
+        Self::limited(cap, Some(each))
+    }
+
+    const fn limited(cap: u64, each: Option<NonZeroU32>) -> Self {
+        let at_most = match NonZeroU64::new(cap) {
+            Some(cap) => cap,
+            None => NonZeroU64::MIN,
         };
         Self { idle: None, limit: Some(Limit { at_most, each, policy: PolicyChoice::S3Fifo }) }
     }

@@ -102,7 +102,7 @@ impl Cluster {
         let idle = (!options.handlers.idle.is_zero()).then_some(options.handlers.idle);
         let most = options.handlers.awake_max as u64;
         let policy = PolicyChoice::ALL[options.handlers.policy % PolicyChoice::ALL.len()];
-        let limit = Passivation::at_most(most).choosing(policy).limit.filter(|_| most > 0);
+        let limit = Passivation::weighing(most, 1).choosing(policy).limit.filter(|_| most > 0);
         let lanes = (0..options.lanes).map(|lane| Berth {
             lane: Lane::new(LaneConfig {
                 me: key,

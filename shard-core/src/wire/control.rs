@@ -207,6 +207,12 @@ pub struct KindReport {
     pub hosts: bool,
 }
 
+impl KindReport {
+    /// Shards of one type, at most. A coordinator takes no note of types that are said to have more, or none: it keeps a little
+    /// for each shard.
+    pub const SHARDS_MAX: u32 = 1 << 20;
+}
+
 /// One shard owned.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

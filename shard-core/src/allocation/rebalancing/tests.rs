@@ -1,4 +1,4 @@
-//! Vectors of the reference, corrected, and the laws.
+//! Vectors of the reference, corrected.
 
 use super::super::tests::{T0, layout};
 use super::*;
@@ -176,13 +176,4 @@ fn the_ramp_is_that_of_the_reference() {
     let terms = rebalancing().correcting(1_000).ramping(905).terms;
     assert_eq!((terms.part(1), terms.part(10)), (95_000, 631_463));
     assert_eq!(rebalancing().terms.part(1), 500_000);
-}
-
-#[cfg(feature = "sim")]
-#[test]
-fn the_laws_hold() {
-    let eager = || rebalancing().every(Duration::ZERO).cooling_down(Duration::ZERO).allowing(0);
-    let memory = Duration::from_secs(1);
-    crate::sim::laws::Laws::new(eager).remembering(memory).check();
-    crate::sim::laws::Laws::new(move || eager().ramping(905)).remembering(memory).check();
 }

@@ -29,7 +29,7 @@ pub(super) struct Keeper {
     hits: u64,
     creations: u64,
     evictions: u64,
-    /// The weight of those picked since the share was last looked at.
+    /// What those counted when they woke who were picked since the share was last looked at.
     pressed: u64,
     /// Whom the policy picked; reused between calls.
     picked: Vec<u32>,
@@ -41,7 +41,7 @@ impl Keeper {
         // Without a pool each lane has its part of the limit for ever.
         let share = limit.at_most.get().div_ceil(u64::from(config.lanes.get()));
         let seed = spread(config.me.incarnation.0 ^ u64::from(config.kind.0) ^ lane << 32);
-        let entities = (limit.each.get() > 1).then_some(share / u64::from(limit.each.get()));
+        let entities = limit.each.map(|each| share / u64::from(each.get()));
         let policy = limit.policy.build_for(0, entities, seed);
         Self {
             policy,
@@ -110,20 +110,11 @@ impl<M> Lane<M> {
         Some(self.keeper.as_ref()?.share)
     }
 
-    /// Another policy than that of the configuration; the limit stays. Before anybody is awake.
-    #[must_use]
-    pub fn with_policy(mut self, policy: Box<dyn PassivationPolicy>) -> Self {
-        debug_assert!(self.residents.is_empty(), "a policy must see every entity from its creation");
-        if let Some(keeper) = &mut self.keeper {
-            keeper.policy = policy;
-        }
-        self
-    }
-
-    /// An entity says what it weighs from now on, of the limit by weight. O(1), amortised.
+    /// An entity says what it weighs from now on. Only a limit by weight takes note of it. O(1), amortised.
     pub fn weighed(&mut self, now: Instant, slot: Slot, weight: NonZeroU32, host: &mut impl LaneHost<M>) {
         let lane = self.config.lane;
-        let (Some(keeper), Some(_)) = (&mut self.keeper, self.residents.get(slot)) else { return };
+        let keeper = self.keeper.as_mut().filter(|keeper| keeper.limit.each.is_some());
+        let (Some(keeper), Some(_)) = (keeper, self.residents.get(slot)) else { return };
         keeper.reach(now, lane, u64::from(weight.get()), |lane, wanted| host.pool(|pool| pool.more(lane, wanted)));
         keeper.policy.weighed(slot.index, weight.get(), &mut |index| keeper.picked.push(index));
         self.evict(now, host);
@@ -167,7 +158,7 @@ impl<M> Lane<M> {
     pub(super) fn keep(&mut self, now: Instant, slot: Slot, host: &mut impl LaneHost<M>) {
         let lane = self.config.lane;
         let (Some(keeper), Some(resident)) = (&mut self.keeper, self.residents.get(slot)) else { return };
-        let (hash, weight) = (resident.hash, keeper.limit.each.get());
+        let (hash, weight) = (resident.hash, keeper.limit.weight().get());
         keeper.creations += 1;
         keeper.reach(now, lane, u64::from(weight), |lane, wanted| host.pool(|pool| pool.more(lane, wanted)));
         keeper.policy.created(slot.index, hash, weight, &mut |index| keeper.picked.push(index));
@@ -216,7 +207,7 @@ impl<M> Lane<M> {
         }
         let mut picked = core::mem::take(&mut keeper.picked);
         keeper.evictions += picked.len() as u64;
-        keeper.pressed += picked.len() as u64 * u64::from(keeper.limit.each.get());
+        keeper.pressed += picked.len() as u64 * u64::from(keeper.limit.weight().get());
         for index in picked.drain(..) {
             let Some(slot) = self.residents.at(index) else { continue };
             let free = self.residents.get(slot).is_some_and(|resident| resident.is_free());

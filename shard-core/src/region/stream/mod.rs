@@ -53,7 +53,8 @@ pub struct StreamConfig {
     pub close_wait: Duration,
     /// How long a message may be unsettled: then it is unavailable if unsent, else in doubt.
     pub give_up_after: Duration,
-    /// Unsettled messages at which [`Outgoing::push`] refuses.
+    /// Unsettled messages at which [`Outgoing::push`] refuses. When a tenure ends, what its entities had waiting comes back beyond
+    /// it: that was accepted already.
     pub messages_max: usize,
     /// Unsettled bytes at which [`Outgoing::push`] refuses.
     pub bytes_max: usize,

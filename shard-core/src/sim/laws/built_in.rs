@@ -7,8 +7,8 @@ use super::Laws;
 use crate::allocation::{
     ActivationCount, AllocationStrategy, ByRole, ByTenant, Chain, ClusterView, ConsistentHashing, External, Filter,
     HasRole, Hash, Homes, InZones, LeastShard, NodeIx, NotOverloaded, Orders, Pins, PreferLocal, PreferredMatch,
-    Random, RequiredMatch, ResourceOptimized, SeedLeastShard, ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard,
-    VersionAware, VersionMatch, WeightedMove, WeightedRendezvous, ZoneIx, ZoneSpread,
+    Random, Rebalancing, RequiredMatch, ResourceOptimized, SeedLeastShard, Switch, ThresholdLeastShard, TwoChoices,
+    TwoPhaseLeastShard, VersionAware, VersionMatch, WeightedMove, WeightedRendezvous, ZoneIx, ZoneSpread,
 };
 use crate::id::{NodeId, ShardId};
 use crate::shuffle::{FlowKey, ShardSize, WhenAllDown};
@@ -94,6 +94,9 @@ fn around_others() -> Vec<Laws<MakeBuiltIn>> {
         claims(|| Box::new(VersionAware::new(LeastShard::default())), 4, 2),
         claims(|| Box::new(VersionAware::new(WeightedRendezvous::new())), 4, 2),
     ];
+    // They remember their session, for a cycle.
+    let rebalancing: [MakeBuiltIn; 2] = [|| Box::new(rebalancing()), || Box::new(rebalancing().ramping(905))];
+    all.extend(rebalancing.map(|make| Laws::new(make).movement(ALL_OF_THEM).remembering(Duration::from_secs(1))));
     // They remember who was there, for a minute.
     let tenants: [MakeBuiltIn; 6] = [
         || Box::new(by_tenant(LeastShard::new(1, 10))),
@@ -146,6 +149,12 @@ fn chain() -> impl Filter {
     let zones = InZones::new([ZoneIx(0), ZoneIx(1)]);
     let chain = Chain::new().with(1, zones).and_then(|chain| chain.with(2, VersionMatch::Newest));
     chain.unwrap_or_else(|error| unreachable!("{error:?}"))
+}
+
+/// Looks at every plan, and calls nothing balance that a move can better.
+fn rebalancing() -> Rebalancing<LeastShard> {
+    let within = Rebalancing::new(LeastShard::default(), Switch::new()).allowing(0);
+    within.every(Duration::ZERO).cooling_down(Duration::ZERO)
 }
 
 /// Moves load whenever that helps.

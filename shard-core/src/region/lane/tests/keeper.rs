@@ -123,6 +123,16 @@ fn what_entities_weigh_counts() {
     assert_eq!(lane.census().unwrap().held(), 30, "a is the one that goes: it was used first");
 }
 
+/// A type that says what it weighs, for a node whose limit is by number.
+#[test]
+fn under_a_limit_by_number_each_counts_one_whatever_it_says() {
+    let (mut lane, mut host) = limited(2);
+    let a = awake(&mut lane, "a", &mut host);
+    lane.weighed(ms(2), a, NonZeroU32::new(4_096).unwrap(), &mut host);
+    awake(&mut lane, "b", &mut host);
+    assert_eq!((counts(&lane), host.len()), ((2, 0, 0), 0));
+}
+
 #[test]
 fn a_flood_of_newcomers_waits_for_last_hooks_that_take_long() {
     let (mut lane, mut host) = limited(2);
