@@ -7,7 +7,7 @@ use std::time::Duration;
 use adapter_tokio::{ConfigError, Node};
 use serde::{Deserialize, Serialize};
 use shard_core::allocation::{
-    AllocationStrategy, ClusterView, LeastShard, NodeIx, NodeView, Plan, Request, Stats, ZoneIx,
+    AllocationStrategy, ClusterView, LeastShard, Needs, NodeIx, NodeView, Plan, Request, Stats, ZoneIx,
 };
 use shard_core::id::NodeId;
 use shard_core::prelude::*;
@@ -154,4 +154,76 @@ async fn a_node_can_be_measured_by_its_user_and_name_its_strategy() {
     let error = Node::builder("facts").allocation_named("zone-sprad").start().await.expect_err("it is refused");
     assert!(matches!(&error, ConfigError::UnknownStrategy(unknown) if unknown.name == "zone-sprad"), "{error}");
     assert!(error.to_string().contains("zone-spread"), "{error}");
+}
+
+type Loads = Arc<Mutex<Vec<Option<u32>>>>;
+
+/// The default, which keeps the loads that it last saw.
+struct Weighing(LeastShard, Loads);
+impl AllocationStrategy for Weighing {
+    fn name(&self) -> &'static str {
+        "weighing"
+    }
+    fn needs(&self) -> Needs {
+        Needs::NOTHING.with_loads()
+    }
+    fn place(&mut self, view: &ClusterView<'_>, request: &Request) -> Option<NodeIx> {
+        self.0.place(view, request)
+    }
+    fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
+        *self.1.lock().unwrap() = view.shards().map(|shard| view.load(shard)).collect();
+        self.0.plan(view, plan);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn strategies_see_what_each_shard_is_used_on_other_nodes_too() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let voters = [(NodeId(1), listener.local_addr().unwrap().to_string())];
+    let seen = Loads::default();
+    let mut nodes = Vec::new();
+    for id in 1..=2 {
+        let builder = Node::builder("loads").voters(voters.clone()).rebalance_interval(Duration::from_millis(100));
+        let builder = if id == 1 {
+            builder.id(NodeId(1)).listener(listener.try_clone().unwrap())
+        } else {
+            builder.listen("127.0.0.1:0")
+        };
+        let node = builder.start().await.expect("it starts");
+        let strategy = Weighing(LeastShard::default(), Arc::clone(&seen));
+        let make = move |_: &_| Probe(id);
+        let probes = node.sharding::<Probe>().shards(8).allocation(strategy).start_with(make).await.expect("it starts");
+        within(30, "joining", node.joined()).await.expect("it joins");
+        nodes.push((node, probes));
+    }
+    // An entity of each node gets so much mail that its shard has by far the greatest load of all.
+    let mut busy: [Option<String>; 2] = [const { None }; 2];
+    for number in 0..200 {
+        let id = format!("probe-{number}");
+        let home = within(30, "an answer", nodes[0].1.ask(id.as_str(), Where)).await.expect("answered");
+        busy[home as usize - 1].get_or_insert(id);
+        if busy.iter().all(Option::is_some) {
+            break;
+        }
+    }
+    let busy = busy.map(|id| id.expect("both nodes have shards"));
+    let known = async {
+        loop {
+            for id in busy.iter().flat_map(|id| [id; 50]) {
+                nodes[0].1.ask(id.as_str(), Where).await.expect("answered");
+            }
+            let seen = seen.lock().unwrap().clone();
+            // Two shards do nearly all there is to do, and the other six next to nothing.
+            let mut loads: Vec<u32> = seen.into_iter().flatten().collect();
+            loads.sort_unstable();
+            if loads.len() == 8 && loads[6] > 1_000 && loads[5] < loads[6] / 10 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    within(60, "loads", known).await;
+    for (node, _) in nodes.drain(1..) {
+        node.leave().await;
+    }
 }

@@ -112,7 +112,7 @@ async fn another_cluster_and_another_version_are_told_what_is_wrong() {
     let mut victim = victim().await;
     for (hello, expected) in [
         (hello("predators", PROTOCOL), "wrong cluster: the dialler belongs to \"predators\", this node to \"prey\""),
-        (hello("prey", PROTOCOL + 1), "wrong protocol version: the peer speaks 4, this node 3"),
+        (hello("prey", PROTOCOL + 1), "wrong protocol version: the peer speaks 5, this node 4"),
     ] {
         let mut stream = victim.connect().await;
         let mut bytes = Vec::new();

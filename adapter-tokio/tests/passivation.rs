@@ -7,7 +7,7 @@ use std::time::Duration;
 use adapter_tokio::Node;
 use serde::{Deserialize, Serialize};
 use shard_core::entity::StopReason;
-use shard_core::passivation::{Passivation, PolicyChoice};
+use shard_core::passivation::{Order, Ordered, Passivation, PolicyChoice, Rings};
 use shard_core::prelude::*;
 
 /// Adds one; answers the sum over all lives.
@@ -169,4 +169,39 @@ async fn a_type_without_a_limit_has_no_report() {
     let (node, pages, _) = pages(Passivation::never()).await;
     assert_eq!(pages.ask("a", Count).await, Ok(1));
     assert_eq!((node.limits::<Page>(), node.set_limit::<Page>(5)), (None, false));
+}
+
+/// Who came first goes first, used or not.
+#[derive(Debug)]
+struct Fifo;
+
+impl Order for Fifo {
+    fn rings(&self) -> u16 {
+        1
+    }
+    fn enter(&mut self, rings: &mut Rings, index: u32, _: u64) {
+        rings.put(index, 0);
+    }
+    fn touch(&mut self, _: &mut Rings, _: u32) {}
+    fn victim(&mut self, rings: &mut Rings) -> Option<u32> {
+        rings.oldest(0)
+    }
+}
+
+#[tokio::test]
+async fn a_policy_of_ones_own_picks_who_goes() {
+    // So few that the type has one lane, and the order in which they came is one.
+    let own = Passivation::at_most(3).choosing_own(|setting| Box::new(Ordered::new(Fifo, setting.limit)));
+    let (node, pages, store) = pages(own).await;
+    for id in ["first", "second", "third"] {
+        pages.ask(id, Count).await.expect("it counts");
+    }
+    // Used last, and still the one that goes.
+    assert_eq!(pages.ask("first", Count).await.expect("it counts"), 2);
+    pages.ask("fourth", Count).await.expect("it counts");
+    until(&node, "one was evicted", |report| report.lanes.evictions == 1 && report.lanes.census.stopping.count == 0)
+        .await;
+    let gone: Vec<_> = store.lock().unwrap().iter().map(|(id, page)| (id.clone(), page.clone())).collect();
+    assert_eq!(gone, [("first".to_owned(), (2, vec![StopReason::Evicted]))]);
+    node.leave().await;
 }

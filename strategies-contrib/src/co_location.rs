@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use shard_core::allocation::{AllocationStrategy, ClusterView, Ledger, NodeIx, Plan, Rejected, Request, Why};
+use shard_core::allocation::{AllocationStrategy, ClusterView, Ledger, Needs, NodeIx, Plan, Rejected, Request, Why};
 use shard_core::id::ShardId;
 
 use crate::parts::plan_the_rest;
@@ -47,6 +47,10 @@ fn gathering(view: &ClusterView<'_>, group: impl Iterator<Item = ShardId>) -> Op
 impl<S: AllocationStrategy, F: Fn(ShardId) -> Option<u64> + Send> AllocationStrategy for CoLocation<S, F> {
     fn name(&self) -> &'static str {
         "co-location"
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(shards), and what the inner strategy costs.

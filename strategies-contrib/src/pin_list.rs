@@ -3,7 +3,7 @@
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 
-use shard_core::allocation::{AllocationStrategy, ClusterView, Ledger, NodeIx, Plan, Request, Why};
+use shard_core::allocation::{AllocationStrategy, ClusterView, Ledger, Needs, NodeIx, Plan, Request, Why};
 use shard_core::id::ShardId;
 
 use crate::parts::{fetch, plan_the_rest};
@@ -54,6 +54,10 @@ fn pinned(pins: &BTreeMap<ShardId, String>, view: &ClusterView<'_>, shard: Shard
 impl<S: AllocationStrategy> AllocationStrategy for PinList<S> {
     fn name(&self) -> &'static str {
         "pin-list"
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(log pins + log nodes), or what the inner strategy costs.

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use shard_core::allocation::{
-    AllocationStrategy, ClusterView, Layout, Ledger, Limits, NodeIx, NodeView, Plan, Rejected, Request, Why,
+    AllocationStrategy, ClusterView, Layout, Ledger, Limits, Needs, NodeIx, NodeView, Plan, Rejected, Request, Why,
 };
 use shard_core::id::ShardId;
 
@@ -110,6 +110,10 @@ impl<S: AllocationStrategy> RoleAffinity<S> {
 impl<S: AllocationStrategy> AllocationStrategy for RoleAffinity<S> {
     fn name(&self) -> &'static str {
         "role-affinity"
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(candidates), or what the inner strategy costs.

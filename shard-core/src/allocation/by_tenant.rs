@@ -8,7 +8,7 @@ use core::fmt;
 use core::num::NonZeroU32;
 
 use super::layout::Seat;
-use super::{AllocationStrategy, ClusterView, Ledger, Limits, NodeIx, Plan, Rejected, Request, Why};
+use super::{AllocationStrategy, ClusterView, Ledger, Limits, Needs, NodeIx, Plan, Rejected, Request, Why};
 use crate::id::ShardId;
 use crate::machine::Machine;
 use crate::shuffle::{Attendance, Heard, Member, Pick, Roster, ShardSize, WhenAllDown, usable};
@@ -160,6 +160,10 @@ impl<S, F: Fn(ShardId) -> Option<u64> + Send> ByTenant<S, F> {
 impl<S: AllocationStrategy, F: Fn(ShardId) -> Option<u64> + Send> AllocationStrategy for ByTenant<S, F> {
     fn name(&self) -> &'static str {
         "by-tenant"
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(nodes log nodes), and what the inner strategy costs.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::held::Held;
 use super::shared::Source;
-use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Rejected, Request, Why};
+use super::{AllocationStrategy, ClusterView, Needs, NodeIx, Plan, Rejected, Request, Why};
 use crate::id::{NodeId, ShardId};
 
 /// The homes that users have given to shards. 16 bytes and some for each.
@@ -87,6 +87,10 @@ impl<S, H: Source<Homes>> External<S, H> {
 impl<S: AllocationStrategy, H: Source<Homes>> AllocationStrategy for External<S, H> {
     fn name(&self) -> &'static str {
         "external"
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(candidates + log homes), and what the inner strategy costs.

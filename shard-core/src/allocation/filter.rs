@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Rejected, Request, Why};
+use super::{AllocationStrategy, ClusterView, Needs, NodeIx, Plan, Rejected, Request, Why};
 use crate::prng;
 
 /// Says which nodes a strategy may use. Closures are filters. It must depend on its arguments alone.
@@ -52,6 +52,10 @@ impl<S: AllocationStrategy, F: Filter> AllocationStrategy for Only<S, F> {
         self.inner.name()
     }
 
+    fn needs(&self) -> Needs {
+        self.inner.needs()
+    }
+
     /// O(candidates), and what the inner strategy costs.
     fn place(&mut self, view: &ClusterView<'_>, request: &Request) -> Option<NodeIx> {
         self.inner.place(&self.narrow.cut(view, &self.filter), request)
@@ -92,6 +96,10 @@ impl<S, F> Preferring<S, F> {
 impl<S: AllocationStrategy, F: Filter> AllocationStrategy for Preferring<S, F> {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(candidates), and what the inner strategy costs.

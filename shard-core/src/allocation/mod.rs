@@ -33,7 +33,6 @@
 //! | [`TwoPhaseLeastShard`], [`ThresholdLeastShard`], [`SeedLeastShard`] | likewise | as Akka and actor-ts do | clusters that shall behave as they did |
 //! | [`ZoneSpread`] | in the zone with the fewest | until zones and nodes are one apart | surviving the loss of a zone |
 //! | [`WeightedMove`] | where most room is by count | load, within a budget | shards that differ in load |
-//! | [`Rebalancing`] | as the one it is around | load, towards nodes with less memory in use | entities that differ in size |
 //! | [`Rebalancing`] | the inner one's | load towards nodes with memory to spare | nodes that fill up unevenly |
 //! | [`WeightedRendezvous`] | by draw and capacity | what a change of nodes calls for | homes that outlive a full restart |
 //! | [`ConsistentHashing`], [`Hash`](struct@Hash) | by ring, by number | what the rule names | owners that others compute too |
@@ -135,6 +134,12 @@ pub trait AllocationStrategy: Send {
     /// that is no candidate counts as `None`.
     fn place(&mut self, view: &ClusterView<'_>, request: &Request) -> Option<NodeIx>;
 
+    /// What it looks at that nodes gather only if somebody does. By default nothing. A strategy around another needs what that
+    /// needs.
+    fn needs(&self) -> Needs {
+        Needs::NOTHING
+    }
+
     /// Proposes moves, the most useful ones first. By default: none, ever.
     fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
         let _ = (view, plan);
@@ -167,8 +172,31 @@ impl<S: AllocationStrategy + ?Sized> AllocationStrategy for Box<S> {
         (**self).place(view, request)
     }
 
+    fn needs(&self) -> Needs {
+        (**self).needs()
+    }
+
     fn plan(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>) {
         (**self).plan(view, plan);
+    }
+}
+
+/// What a strategy looks at that nodes gather only if the strategy of the type, as they have it, needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Needs {
+    /// The shards' loads ([`ClusterView::load`]).
+    pub loads: bool,
+}
+
+impl Needs {
+    /// Nothing.
+    pub const NOTHING: Self = Self { loads: false };
+
+    /// Loads as well.
+    #[must_use]
+    pub const fn with_loads(self) -> Self {
+        Self { loads: true, ..self }
     }
 }
 

@@ -7,7 +7,7 @@ use super::external::{Numbers, fetch};
 use super::filter::Narrow;
 use super::held::Held;
 use super::shared::Source;
-use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Rejected, Request, Why};
+use super::{AllocationStrategy, ClusterView, Needs, NodeIx, Plan, Rejected, Request, Why};
 use crate::id::{NodeId, ShardId};
 use crate::prng;
 
@@ -158,6 +158,10 @@ const ORDERED: Why = Why::Other("ordered");
 impl<S: AllocationStrategy, O: Source<Orders>> AllocationStrategy for Pins<S, O> {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(nodes x log nodes), and what the inner strategy costs.

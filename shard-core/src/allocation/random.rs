@@ -1,6 +1,6 @@
 //! By lot, and near whoever asks.
 
-use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Request};
+use super::{AllocationStrategy, ClusterView, Needs, NodeIx, Plan, Request};
 use crate::prng::Prng;
 
 /// Any candidate, each equally likely: Orleans' former default. Nothing moves, ever. Fair where there are very many shards
@@ -40,6 +40,10 @@ impl<S> PreferLocal<S> {
 impl<S: AllocationStrategy> AllocationStrategy for PreferLocal<S> {
     fn name(&self) -> &'static str {
         "prefer-local"
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(1), or what the inner strategy costs.

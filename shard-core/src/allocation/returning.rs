@@ -2,7 +2,7 @@
 
 use alloc::collections::BTreeMap;
 
-use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Request};
+use super::{AllocationStrategy, ClusterView, Needs, NodeIx, Plan, Request};
 use crate::id::{NodeId, ShardId};
 
 /// A strategy that first places each shard where it was, if that node may take it, and otherwise as `inner` does; moves are
@@ -36,6 +36,10 @@ impl<S> Returning<S> {
 impl<S: AllocationStrategy> AllocationStrategy for Returning<S> {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(candidates + log shards) for a shard that has not been placed yet; then what the inner strategy costs.

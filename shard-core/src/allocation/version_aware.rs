@@ -3,7 +3,7 @@
 use super::filter::Narrow;
 use super::held::Held;
 use super::version_match::VersionMatch;
-use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Request};
+use super::{AllocationStrategy, ClusterView, Needs, NodeIx, Plan, Request};
 
 /// While candidates run different versions, lets the inner strategy place on those of the newest and move shards among
 /// those only: what has to move in a rolling update moves once, not to a node that is about to be replaced. What older
@@ -29,6 +29,10 @@ impl<S> VersionAware<S> {
 impl<S: AllocationStrategy> AllocationStrategy for VersionAware<S> {
     fn name(&self) -> &'static str {
         self.inner.name()
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs()
     }
 
     /// O(candidates), and what the inner strategy costs.

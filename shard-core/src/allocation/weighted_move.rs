@@ -5,7 +5,7 @@ use core::cmp::{Ordering, Reverse};
 use core::ops::Range;
 
 use super::choices::by_room;
-use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Request, Why};
+use super::{AllocationStrategy, ClusterView, Needs, NodeIx, Plan, Request, Why};
 use crate::id::ShardId;
 use crate::time::{Duration, nanos};
 
@@ -77,6 +77,10 @@ impl Default for WeightedMove {
 impl AllocationStrategy for WeightedMove {
     fn name(&self) -> &'static str {
         "weighted-move"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs::NOTHING.with_loads()
     }
 
     /// Where the fewest shards are for the capacity. O(candidates).

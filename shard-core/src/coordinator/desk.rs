@@ -59,6 +59,7 @@ impl Pen {
             report_version: 1,
             report: Some(Box::new(Report { kinds, ..Report::default() })),
             stats: None,
+            loads: Vec::new(),
             directory: u64::MAX,
             address: String::from("there"),
         };

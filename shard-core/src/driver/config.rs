@@ -8,6 +8,7 @@ use crate::allocation::{AllocationStrategy, LeastShard};
 use crate::entity::Protocol;
 use crate::hash::ShardHash;
 use crate::passivation::Passivation;
+use crate::region::lane::LoadBy;
 use crate::region::stream::StreamConfig;
 use crate::shuffle::Guard;
 use crate::time::Duration;
@@ -40,6 +41,8 @@ pub struct TypeConfig {
     pub stream: StreamConfig,
     /// Guards the entities by tenant, each lane for itself; `None`: nothing is guarded.
     pub guard: Option<Guard>,
+    /// What the load of a shard is, for a strategy that looks at it.
+    pub loads: LoadBy,
 }
 
 impl TypeConfig {
@@ -60,6 +63,7 @@ impl TypeConfig {
             rest_max: Duration::from_secs(10),
             stream: StreamConfig::default(),
             guard: None,
+            loads: LoadBy::default(),
         }
     }
 

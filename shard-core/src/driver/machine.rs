@@ -98,6 +98,7 @@ impl<M> Driver<M> {
             return Err(ConfigError::Setting { name: "guard", must: "one with queues" });
         }
         let stream = Fixed::new(StreamConfig { rules: self.rules, ..entity_type.stream });
+        let loads = entity_type.strategy.needs().loads.then_some(entity_type.loads);
         let lane = |lane: u32| {
             Lane::new(LaneConfig {
                 me: self.node.me(),
@@ -113,6 +114,7 @@ impl<M> Driver<M> {
                 stream: stream.clone(),
                 rules: self.rules,
                 guard: entity_type.guard,
+                loads,
             })
         };
         let region = Region {

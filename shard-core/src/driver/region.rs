@@ -132,6 +132,10 @@ impl<M, H: Host<M> + ?Sized> LaneHost<M> for Stage<'_, H> {
         self.inbox.push_back(Input::Dropped { key: self.key(shard), token });
     }
 
+    fn loads(&mut self, loads: &[(ShardId, u32)]) {
+        self.inbox.push_back(Input::Loads { kind: self.kind, loads: loads.to_vec() });
+    }
+
     fn halted(&mut self) {
         self.inbox.push_back(Input::Halted { kind: self.kind, lane: self.lane });
     }

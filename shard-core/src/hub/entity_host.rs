@@ -448,6 +448,10 @@ where
         self.out.dropped(shard, token);
     }
 
+    fn loads(&mut self, loads: &[(ShardId, u32)]) {
+        self.out.loads(loads);
+    }
+
     fn halted(&mut self) {
         self.out.halted();
     }

@@ -25,7 +25,7 @@ use crate::hash::{self, ShardHash};
 use crate::machine::Rules;
 use crate::node::ConfigError;
 use crate::passivation::{Limit, Passivation, Pool};
-use crate::region::lane::{Lane, LaneConfig};
+use crate::region::lane::{Lane, LaneConfig, LoadBy};
 use crate::shuffle::Guard;
 use crate::wire::KindReport;
 
@@ -35,12 +35,16 @@ pub(super) struct Options {
     passivation: Passivation,
     strategy: Option<Box<dyn AllocationStrategy>>,
     guard: Option<Guard>,
+    loads_by: LoadBy,
+    /// The strategy looks at loads.
+    loads: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let (hash, passivation) = (ShardHash::default(), Passivation::default());
-        Self { shards: 64, hash, passivation, strategy: None, guard: None }
+        let loads_by = LoadBy::default();
+        Self { shards: 64, hash, passivation, strategy: None, guard: None, loads_by, loads: false }
     }
 }
 
@@ -91,6 +95,14 @@ where
     /// otherwise. By a name: `allocation(named("zone-spread")?)`.
     pub fn allocation(mut self, strategy: impl AllocationStrategy + 'static) -> Self {
         self.options.strategy = Some(Box::new(strategy));
+        self
+    }
+
+    /// What the load of a shard is, for strategies that look at loads ([`WeightedMove`](crate::allocation::WeightedMove),
+    /// [`Rebalancing`](crate::allocation::Rebalancing), yours): the messages it handles, unless said otherwise. With other
+    /// strategies nothing is measured. Say the same on every node.
+    pub fn load_by(mut self, load: LoadBy) -> Self {
+        self.options.loads_by = load;
         self
     }
 
@@ -229,6 +241,7 @@ impl<R: Runtime> Node<R> {
             Some(strategy) => strategy,
             None => named(&self.allocation).map_err(ConfigError::UnknownStrategy)?,
         };
+        options.loads = hosts && strategy.needs().loads;
         let kind = KindReport { kind, shards: shards.get(), hosts };
         // Before control hears of it: whoever waits for `joined` from now on waits for this type too.
         self.shared.stand(|standing| {
@@ -267,6 +280,7 @@ impl<R: Runtime> Node<R> {
             stream: self.stream.clone(),
             rules: Rules::all(),
             guard: options.guard,
+            loads: options.loads.then_some(options.loads_by),
         }
     }
 }

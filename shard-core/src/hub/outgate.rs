@@ -173,6 +173,10 @@ impl<M: Wire> Outgate<M> {
         self.shared.emit(Event::ShardGained { entity_type: self.region.name, shard, token });
     }
 
+    pub(super) fn loads(&mut self, loads: &[(ShardId, u32)]) {
+        self.shared.input(node::Input::Loads { kind: self.region.kind, loads: loads.to_vec() });
+    }
+
     pub(super) fn halted(&mut self) {
         self.shared.input(node::Input::Halted { kind: self.region.kind, lane: self.lane });
     }

@@ -11,6 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::clocks::Clocks;
+use super::loads::OwnLoads;
 use super::planner::Planner;
 use super::{ConfigError, Input, NodeConfig, Output, Peer};
 use crate::allocation::AllocationStrategy;
@@ -36,6 +37,7 @@ pub struct Node {
     session: Session,
     allocator: Allocator,
     planner: Planner,
+    loads: OwnLoads,
     /// Frames to this node itself.
     loopback: VecDeque<Control>,
     addresses: BTreeMap<NodeId, String>,
@@ -109,6 +111,7 @@ impl Node {
             session: Session::new(now, session),
             allocator,
             planner: Planner::new(now, &config)?,
+            loads: OwnLoads::default(),
             loopback: VecDeque::new(),
             addresses,
             directory: Directory::default(),
@@ -154,6 +157,7 @@ impl Node {
             }
             Input::Wall(wall) => self.tell_election(now, ElectionInput::Start { wall }, out),
             Input::Look { wall } => self.look_at_the_clocks(now, wall, out),
+            Input::Loads { kind, loads } => self.loads.measured(kind, loads),
             Input::Measured(stats) => self.tell_session(now, session::Input::Measured(stats), out),
             Input::Dropped { key, token } => self.tell_session(now, session::Input::Dropped { key, token }, out),
             Input::Halted { kind, lane } => self.halted(now, kind, lane, out),
@@ -326,7 +330,13 @@ impl Node {
     fn session_says(&mut self, now: Instant, said: Vec<session::Output>, out: &mut (impl Outbox<Output> + ?Sized)) {
         for output in said {
             match output {
-                session::Output::Send { to, message } => self.send(Peer::Key(to), message, out),
+                session::Output::Send { to, mut message } => {
+                    if let Control::Heartbeat(beat) = &mut message {
+                        let session = &self.session;
+                        beat.loads = self.loads.part(beat.term, |key| session.owns(now, key).is_some());
+                    }
+                    self.send(Peer::Key(to), message, out);
+                }
                 session::Output::AskVoters => self.ask_a_voter(out),
                 session::Output::Joined { .. } => out.emit(Output::Joined),
                 session::Output::Live { until } => out.emit(Output::All(Order::Live { until })),

@@ -23,18 +23,20 @@
 
 mod clocks;
 mod config;
+mod loads;
 mod machine;
 mod planner;
 #[cfg(test)]
 mod tests;
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 pub use config::{ConfigError, NodeConfig};
 pub use machine::Node;
 
 use crate::allocation::Stats;
-use crate::id::{Kind, NodeId, NodeKey, ShardKey, Term, Token};
+use crate::id::{Kind, NodeId, NodeKey, ShardId, ShardKey, Term, Token};
 use crate::machine::Notice;
 use crate::region::lane::Order;
 use crate::wire::Control;
@@ -88,6 +90,13 @@ pub enum Input {
     },
     /// This node's resources were measured, for placement rules that look at them. Once a second or so; optional.
     Measured(Stats),
+    /// A lane measured the loads of its shards ([`LaneHost::loads`](crate::region::lane::LaneHost::loads)).
+    Loads {
+        /// Its entity type.
+        kind: Kind,
+        /// Shards that it owns, with their loads.
+        loads: Vec<(ShardId, u32)>,
+    },
     /// A lane dropped a shard.
     Dropped {
         /// The shard.

@@ -9,11 +9,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::NodeConfig;
+use super::loads::HeardLoads;
 use crate::allocation::{
     AllocationStrategy, Layout, Ledger, Limits, NodeIx, NodeView, Request, UnknownStrategy, ZoneIx, named,
 };
 use crate::coordinator::{Allocator, Input, Stage};
-use crate::id::{Kind, NodeKey, ShardKey, Token};
+use crate::id::{Kind, NodeKey, ShardId, ShardKey, Token};
 use crate::prng::Prng;
 use crate::time::{Duration, Instant};
 use crate::wire::{Facts, KindReport};
@@ -41,6 +42,8 @@ pub(super) struct Planner {
     since: BTreeMap<NodeKey, Instant>,
     /// Since when shards have been where they are, as far as this reign knows: by type and number, with their grants.
     tenures: BTreeMap<Kind, Vec<Option<(Token, Instant)>>>,
+    /// The shards' loads, as their owners said.
+    pub(super) loads: HeardLoads,
     seeds: Prng,
 }
 
@@ -61,6 +64,7 @@ impl Planner {
             drain: config.timing.drain,
             since: BTreeMap::new(),
             tenures: BTreeMap::new(),
+            loads: HeardLoads::default(),
             seeds: Prng::new(config.seed).fork("planner"),
         })
     }
@@ -75,6 +79,7 @@ impl Planner {
         self.targets.clear();
         self.since.clear();
         self.tenures.clear();
+        self.loads.clear();
         self.ready.clear();
         self.next_round = now + self.every;
     }
@@ -132,8 +137,8 @@ impl Planner {
         self.note_nodes(now, allocator);
         let mut wanted = core::mem::take(&mut self.wanted);
         for (kind, shards) in allocator.kinds() {
-            let first = ShardKey { kind, shard: crate::id::ShardId(0) };
-            let last = ShardKey { kind, shard: crate::id::ShardId(u32::MAX) };
+            let first = ShardKey { kind, shard: ShardId(0) };
+            let last = ShardKey { kind, shard: ShardId(u32::MAX) };
             if wanted.range(first..=last).next().is_none() {
                 continue;
             }
@@ -217,6 +222,7 @@ impl Planner {
         );
         let numbers: BTreeMap<NodeKey, NodeIx> =
             layout.view(now, 0).nodes().iter().map(|node| node.id).zip((0..).map(NodeIx)).collect();
+        (0..shards).zip(self.loads.of(kind)).for_each(|(shard, load)| layout.set_load(ShardId(shard), load));
         let tenures = self.tenures.get(&kind).map_or(&[][..], Vec::as_slice);
         for place in allocator.places().filter(|place| place.key.kind == kind && place.key.shard.0 < shards) {
             let Some(owner) = numbers.get(&place.owner) else { continue };

@@ -130,8 +130,8 @@ fn a_node_that_is_alone_reigns_joins_and_owns_without_waiting() {
     assert!(out.iter().any(owns), "{out:#?}");
 }
 
-/// What a strategy saw when it was asked to plan: the age of shard 2, and what its node had measured.
-type Seen = std::sync::Arc<std::sync::Mutex<Vec<(Option<Duration>, Option<Stats>)>>>;
+/// What a strategy saw when it was asked to plan: the age of shard 2, its load, and what its node had measured.
+type Seen = std::sync::Arc<std::sync::Mutex<Vec<(Option<Duration>, Option<u32>, Option<Stats>)>>>;
 
 struct Watching(Seen);
 impl AllocationStrategy for Watching {
@@ -142,7 +142,8 @@ impl AllocationStrategy for Watching {
         view.candidates().first().copied()
     }
     fn plan(&mut self, view: &ClusterView<'_>, _: &mut Plan<'_>) {
-        self.0.lock().unwrap().push((view.age(ShardId(2)), view.nodes().first().and_then(|node| node.stats)));
+        let stats = view.nodes().first().and_then(|node| node.stats);
+        self.0.lock().unwrap().push((view.age(ShardId(2)), view.load(ShardId(2)), stats));
     }
 }
 
@@ -157,17 +158,25 @@ fn strategies_see_how_long_a_shard_has_been_where_it_is_and_what_its_node_measur
     node.handle(ms(2), Input::Wall(1), &mut out);
     let stats = Stats { cpu_permille: 7, ..Stats::default() };
     node.handle(ms(2), Input::Measured(stats), &mut out);
+    // Of a shard that is nobody's, nothing that is said counts.
+    let loads = alloc::vec![(ShardId(1), 9_000), (ShardId(2), 500)];
+    let mut said = false;
     let mut now = ms(2);
     while now < ms(11_000) {
         node.handle(now, Input::Lookup { key: ShardKey { kind: KIND, shard: ShardId(2) } }, &mut out);
         node.expire(now, &mut out);
+        if now > ms(5_000) && !said {
+            said = true;
+            node.handle(now, Input::Loads { kind: KIND, loads: loads.clone() }, &mut out);
+        }
         now = node.deadline().map_or(ms(11_000), |at| at.max(now + Duration::from_millis(1)));
     }
     let seen = seen.lock().unwrap();
-    let ages: Vec<_> = seen.iter().filter_map(|(age, _)| *age).collect();
+    let ages: Vec<_> = seen.iter().filter_map(|(age, ..)| *age).collect();
     assert!(ages.len() >= 4 && ages.is_sorted(), "{ages:?}");
     assert!(ages.last().unwrap().as_secs() >= 6, "a round every two seconds: {ages:?}");
-    assert_eq!(seen.last().unwrap().1, Some(stats));
+    assert_eq!(seen.first().unwrap().1, None, "nobody has said anything yet");
+    assert_eq!((seen.last().unwrap().1, seen.last().unwrap().2), (Some(500), Some(stats)));
 }
 
 /// Node 1, the only voter of a cluster of several, with one type in two lanes; it reigns and its session lives.

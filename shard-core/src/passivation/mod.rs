@@ -12,7 +12,8 @@
 //!
 //! Most policies are an [`Order`] in the frame [`Ordered`]: [`Lru`], [`Slru`], [`Mru`], [`Lfu`], [`Sieve`], [`S3Fifo`],
 //! [`Random`]. [`TinyLfu`] is composed of a window, levels and a [`Sketch`]. [`PolicyChoice`] builds each by name, and the
-//! simulator `passivation` of the examples compares them on traces.
+//! simulator `passivation` of the examples compares them on traces. One of your own is given to a type with
+//! [`Passivation::choosing_own`]; `sim::laws::check_policy` tries whether it keeps the contract.
 //!
 //! Which to take, by what the messages are like:
 //!
@@ -46,6 +47,7 @@ mod lfu;
 mod lru;
 mod mru;
 mod ordered;
+mod own;
 mod policy;
 mod pool;
 mod random;
@@ -67,6 +69,7 @@ pub use lfu::Lfu;
 pub use lru::Lru;
 pub use mru::Mru;
 pub use ordered::{Order, Ordered};
+pub use own::{MakePolicy, Policy, Setting};
 pub use policy::{Census, PassivationPolicy, Tally};
 pub use pool::{EVEN_EVERY, EVEN_SOON, Evened, LaneReport, LimitReport, Pool};
 pub use random::Random;
@@ -101,7 +104,7 @@ pub struct Limit {
     /// it says.
     pub each: Option<NonZeroU32>,
     /// Who goes.
-    pub policy: PolicyChoice,
+    pub policy: Policy,
 }
 
 impl Limit {
@@ -151,12 +154,24 @@ impl Passivation {
             Some(cap) => cap,
             None => NonZeroU64::MIN,
         };
-        Self { idle: None, limit: Some(Limit { at_most, each, policy: PolicyChoice::S3Fifo }) }
+        let policy = Policy::Known(PolicyChoice::S3Fifo);
+        Self { idle: None, limit: Some(Limit { at_most, each, policy }) }
     }
 
     /// The same, with another policy for the limit. Without a limit it changes nothing.
     #[must_use]
     pub const fn choosing(self, policy: PolicyChoice) -> Self {
+        self.by(Policy::Known(policy))
+    }
+
+    /// The same, with a policy of your own for the limit: `make` is called once for each lane. See [`Policy::Own`]. Without a
+    /// limit it changes nothing.
+    #[must_use]
+    pub const fn choosing_own(self, make: MakePolicy) -> Self {
+        self.by(Policy::Own(make))
+    }
+
+    const fn by(self, policy: Policy) -> Self {
         match self.limit {
             Some(limit) => Self { limit: Some(Limit { policy, ..limit }), ..self },
             None => self,

@@ -468,6 +468,8 @@ impl Session {
             report_version: self.report_version,
             report,
             stats: self.stats,
+            // The node adds them as it carries the heartbeat.
+            loads: Vec::new(),
             directory: self.directory,
             address: self.config.address.clone(),
         };

@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 
 use super::{Mail, Origin};
 use crate::collections::{EntityId, Index, Slab};
@@ -47,6 +48,8 @@ pub struct Resident<M> {
     pub shard: ShardId,
     /// Counts its lives under one grant; the last part of a fence.
     pub activation: u32,
+    /// What it weighs, as it said; one until it does.
+    pub weight: NonZeroU32,
     /// Where it stands.
     pub phase: Phase,
     /// Whether it is about to stop.
@@ -148,6 +151,7 @@ impl<M> Residents<M> {
             hash,
             shard,
             activation,
+            weight: NonZeroU32::MIN,
             phase: Phase::Starting,
             leaving: Leaving::No,
             stalled: false,

@@ -29,6 +29,7 @@ pub(super) enum Effect {
     Owned(ShardId),
     Lost(ShardId),
     Dropped(ShardId, Token),
+    Loads(Vec<(ShardId, u32)>),
     Halted,
     Notice(Notice),
 }
@@ -131,6 +132,10 @@ impl LaneHost<Message> for Hands<'_> {
 
     fn dropped(&mut self, shard: ShardId, token: Token) {
         self.effects.push(Effect::Dropped(shard, token));
+    }
+
+    fn loads(&mut self, loads: &[(ShardId, u32)]) {
+        self.effects.push(Effect::Loads(loads.to_vec()));
     }
 
     fn halted(&mut self) {

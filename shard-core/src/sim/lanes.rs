@@ -96,6 +96,7 @@ impl Cluster {
                 self.touch(shard);
                 self.answer(seat, Input::Dropped { key: self.key(shard), token });
             }
+            Effect::Loads(loads) => self.answer(seat, Input::Loads { kind: self.kind, loads }),
             Effect::Halted => {
                 self.note(seat, || alloc::format!("lane {lane} halted"));
                 let (kind, lane) = (self.kind, lane as u32);

@@ -14,7 +14,7 @@ use crate::id::{Incarnation, NodeId, NodeKey, ShardId, ShardKey, Slot, Term, Tok
 use crate::machine::{Fixed, Notice};
 use crate::node::{Input, Node, NodeConfig, Output};
 use crate::passivation::{Passivation, PolicyChoice, Pool};
-use crate::region::lane::{Lane, LaneConfig, Next, Order};
+use crate::region::lane::{Lane, LaneConfig, LoadBy, Next, Order};
 use crate::region::stream::StreamConfig;
 use crate::time::{Instant, nanos};
 use crate::wire::KindReport;
@@ -103,6 +103,8 @@ impl Cluster {
         let most = options.handlers.awake_max as u64;
         let policy = PolicyChoice::ALL[options.handlers.policy % PolicyChoice::ALL.len()];
         let limit = Passivation::weighing(most, 1).choosing(policy).limit.filter(|_| most > 0);
+        let strategy = options.strategy.make();
+        let needs = strategy.needs();
         let lanes = (0..options.lanes).map(|lane| Berth {
             lane: Lane::new(LaneConfig {
                 me: key,
@@ -118,6 +120,7 @@ impl Cluster {
                 stream: stream.clone(),
                 rules,
                 guard: options.make_guard(),
+                loads: needs.loads.then_some(LoadBy::Messages),
             }),
             lives: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -127,8 +130,7 @@ impl Cluster {
         });
         let lanes = lanes.collect();
         let hosts = seat >= options.pure_voters;
-        let (report, strategy) =
-            (KindReport { kind: self.kind, shards: options.shards, hosts }, options.strategy.make());
+        let report = KindReport { kind: self.kind, shards: options.shards, hosts };
         let lane_count = options.lanes;
         let place = &mut self.seats[seat];
         place.lives += 1;

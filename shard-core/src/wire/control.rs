@@ -8,7 +8,7 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 
 use super::Facts;
 use crate::allocation::Stats;
-use crate::id::{Kind, NodeKey, ShardKey, Term, Token};
+use crate::id::{Kind, NodeKey, ShardId, ShardKey, Term, Token};
 use crate::time::Duration;
 
 /// One control message.
@@ -177,10 +177,22 @@ pub struct Heartbeat {
     pub report: Option<Box<Report>>,
     /// Its resources, as it last measured them.
     pub stats: Option<Stats>,
+    /// What its shards are used, by type; a part of them at a time. Empty unless somebody looks at it.
+    pub loads: Vec<KindLoads>,
     /// The version of the directory the node holds.
     pub directory: u64,
     /// Where other nodes reach this node.
     pub address: String,
+}
+
+/// What shards of one type are used.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct KindLoads {
+    /// The type.
+    pub kind: Kind,
+    /// The shards with their loads, sorted.
+    pub shards: Vec<(ShardId, u32)>,
 }
 
 /// What a node hosts and owns.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::shared::Source;
-use super::{AllocationStrategy, ClusterView, NodeIx, Plan, Request, Why};
+use super::{AllocationStrategy, ClusterView, Needs, NodeIx, Plan, Request, Why};
 use crate::id::ShardId;
 use crate::time::{Duration, Instant};
 use share::Shares;
@@ -208,6 +208,10 @@ impl<S, C: Source<Switch>> Rebalancing<S, C> {
 impl<S: AllocationStrategy, C: Source<Switch>> AllocationStrategy for Rebalancing<S, C> {
     fn name(&self) -> &'static str {
         "rebalancing"
+    }
+
+    fn needs(&self) -> Needs {
+        self.inner.needs().with_loads()
     }
 
     fn place(&mut self, view: &ClusterView<'_>, request: &Request) -> Option<NodeIx> {

@@ -48,9 +48,12 @@ impl Node {
                 self.tell_election(now, ElectionInput::Heard { from, message: message.clone() }, out);
                 self.tell_allocator(now, coordinator::Input::Heard { from, message }, out);
             }
-            Control::Heartbeat(ref beat) => {
+            Control::Heartbeat(mut beat) => {
                 self.learn_address(from.id, &beat.address);
+                let loads = core::mem::take(&mut beat.loads);
+                let message = Control::Heartbeat(beat);
                 self.tell_allocator(now, coordinator::Input::Heard { from, message }, out);
+                self.planner.loads.heard(from, loads, &self.allocator);
             }
             Control::Lookup { .. } => self.tell_allocator(now, coordinator::Input::Heard { from, message }, out),
             Control::Ack(ref ack) => {

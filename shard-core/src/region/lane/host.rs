@@ -134,6 +134,11 @@ pub trait LaneHost<M> {
     fn owned(&mut self, shard: ShardId, token: Token);
     /// The shard is this node's no more; for information, whatever ended it.
     fn lost(&mut self, shard: ShardId);
+    /// Tell control what the shards are used, each of them once: those of this lane whose load is known. Only if
+    /// [`LaneConfig::loads`](super::LaneConfig::loads) says so.
+    fn loads(&mut self, loads: &[(ShardId, u32)]) {
+        let _ = loads;
+    }
     /// Tell control: the shard is dropped, nothing of it runs any more.
     fn dropped(&mut self, shard: ShardId, token: Token);
     /// Tell control: everything is dropped, nothing runs any more.

@@ -8,7 +8,7 @@ use super::{Lane, LaneConfig, LaneHost};
 use crate::entity::StopReason;
 use crate::hash::spread;
 use crate::id::Slot;
-use crate::passivation::{Census, EVEN_EVERY, EVEN_SOON, Evened, LaneReport, Limit, PassivationPolicy};
+use crate::passivation::{Census, EVEN_EVERY, EVEN_SOON, Evened, LaneReport, Limit, PassivationPolicy, Setting};
 use crate::shard::{Leaving, Phase};
 use crate::time::Instant;
 
@@ -42,7 +42,7 @@ impl Keeper {
         let share = limit.at_most.get().div_ceil(u64::from(config.lanes.get()));
         let seed = spread(config.me.incarnation.0 ^ u64::from(config.kind.0) ^ lane << 32);
         let entities = limit.each.map(|each| share / u64::from(each.get()));
-        let policy = limit.policy.build_for(0, entities, seed);
+        let policy = limit.policy.build(&Setting { limit: 0, entities, seed });
         Self {
             policy,
             limit,
@@ -110,8 +110,10 @@ impl<M> Lane<M> {
         Some(self.keeper.as_ref()?.share)
     }
 
-    /// An entity says what it weighs from now on. Only a limit by weight takes note of it. O(1), amortised.
+    /// An entity says what it weighs from now on. A limit by weight takes note of it, and the shard's load if that is its
+    /// entities' weight. O(1), amortised.
     pub fn weighed(&mut self, now: Instant, slot: Slot, weight: NonZeroU32, host: &mut impl LaneHost<M>) {
+        self.reweigh(slot, weight);
         let lane = self.config.lane;
         let keeper = self.keeper.as_mut().filter(|keeper| keeper.limit.each.is_some());
         let (Some(keeper), Some(_)) = (keeper, self.residents.get(slot)) else { return };

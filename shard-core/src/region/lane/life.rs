@@ -1,5 +1,7 @@
 //! How the lives of entities begin and end; the picture is on the page of [`crate::shard`].
 
+use core::num::NonZeroU32;
+
 use super::{Lane, LaneHost, Life};
 use crate::collections::EntityId;
 use crate::entity::StopReason;
@@ -138,6 +140,7 @@ impl<M> Lane<M> {
         tenure.activations += 1;
         let (token, activation) = (tenure.token, tenure.activations);
         state.residents += 1;
+        state.weight += 1;
         let slot = self.residents.create(hash, id.clone(), shard, activation);
         self.sleepers.touch(now, slot.index);
         let live = self.may_start(now, host);
@@ -306,6 +309,7 @@ impl<M> Lane<M> {
             again |= resident.pinned || resident.leaving != Leaving::No;
             (resident.leaving, resident.pinned) = (Leaving::No, false);
         }
+        self.reweigh(slot, NonZeroU32::MIN);
         host.start(slot, Life { id, shard, token, activation });
         if again {
             // What the former life weighed and pinned is over, and so is that it was picked.
@@ -329,6 +333,7 @@ impl<M> Lane<M> {
         let at = self.local(resident.shard);
         let state = &mut self.shards[at];
         state.residents -= 1;
+        state.weight -= u64::from(resident.weight.get());
         for mail in mail {
             super::sender::keep_returned(&mut state.returned, &resident.id, mail, host);
         }

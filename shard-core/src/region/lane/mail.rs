@@ -65,7 +65,7 @@ impl<M> Lane<M> {
     /// nothing is parked for it, else into the shard's stream. What becomes of it is told by a handler or by
     /// [`LaneHost::undelivered`].
     pub fn tell(&mut self, now: Instant, tell: Tell<'_, M>, host: &mut impl LaneHost<M>) {
-        if self.direct[self.local(tell.shard)] {
+        if self.doors[self.local(tell.shard)].direct {
             let origin = Origin::Here { ask: tell.ask, deadline: tell.deadline };
             self.deliver(now, tell.shard, tell.hash, tell.id, Mail { origin, message: tell.message }, host);
         } else {
@@ -189,6 +189,8 @@ impl<M> Lane<M> {
         let Some(resident) = self.residents.get_mut(slot) else { return };
         resident.phase = Phase::Busy;
         let shard = resident.shard;
+        let at = self.local(shard);
+        self.doors[at].count();
         if let Origin::Stream { from, seq } = mail.origin {
             self.mark_taken(shard, from, seq);
         }

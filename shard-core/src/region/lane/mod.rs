@@ -2,13 +2,14 @@
 //!
 //! Reading order: this page (state and the fast door), `mail` (how a message finds its entity), `gate` (who may run where a
 //! type is guarded by tenant), `life` (how lives begin and end), `keeper` (who is put to sleep
-//! where there are too many), `tenure` (how grants begin and end, and the barrier), `sender` (how mail leaves for other nodes).
+//! where there are too many), `meter` (what is said of the shards' loads), `tenure` (how grants begin and end, and the barrier), `sender` (how mail leaves for other nodes).
 
 mod gate;
 mod host;
 mod keeper;
 mod life;
 mod mail;
+mod meter;
 mod sender;
 mod tenure;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod tests;
 pub use host::{DataHead, LaneHost, Life, Receipt};
 pub use life::Next;
 pub use mail::{Arrival, Tell};
+pub use meter::LoadBy;
 pub use tenure::Order;
 
 use alloc::boxed::Box;
@@ -63,6 +65,8 @@ pub struct LaneConfig {
     pub rules: Rules,
     /// Guards the entities by tenant.
     pub guard: Option<Guard>,
+    /// What is said of the shards' loads; `None`: nothing, because nobody looks at them.
+    pub loads: Option<LoadBy>,
 }
 
 /// One grant under which entities live here.
@@ -84,8 +88,19 @@ struct ShardState<M> {
     outgoing: Option<Box<Outgoing<EntityId, M>>>,
     /// Entities of the shard, whatever their phase.
     residents: u32,
+    /// What they weigh.
+    weight: u64,
     /// Mail of local callers that a tenure's end gave back, until the end is complete.
     returned: Vec<sender::Returned<M>>,
+}
+
+/// What the fast door looks at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Door {
+    /// Owned, not draining, and nothing of this node's own is under way to it (D10).
+    direct: bool,
+    /// Handlers started since the load was last reported; wraps where it is not.
+    handled: u32,
 }
 
 /// One lane. All calls take the present time; effects go to a [`LaneHost`].
@@ -97,8 +112,8 @@ pub struct Lane<M> {
     /// If the type has a limit: who is put to sleep when there are too many.
     keeper: Option<Box<keeper::Keeper>>,
     shards: Vec<ShardState<M>>,
-    /// Per shard: owned, not draining, and nothing of this node's own is under way to it (D10).
-    direct: Vec<bool>,
+    /// Per shard.
+    doors: Vec<Door>,
     /// No handler starts at or after this (the session's end less the margin).
     live_until: Instant,
     /// The lane is stopping everything; `halted` is owed.
@@ -122,8 +137,17 @@ pub struct Lane<M> {
     last_refusal: Option<mail::Refusal>,
     /// Reused between calls.
     scratch: Vec<OutgoingOutput>,
+    /// If somebody looks at the loads of shards: what is said of them.
+    meter: Option<Box<meter::Meter>>,
     /// If the type is guarded: who may run.
     gate: Option<Box<gate::Gate>>,
+}
+
+impl Door {
+    #[inline]
+    const fn count(&mut self) {
+        self.handled = self.handled.wrapping_add(1);
+    }
 }
 
 impl<M> Lane<M> {
@@ -137,9 +161,9 @@ impl<M> Lane<M> {
             sleepers: Sleepers::new(config.passivation.idle),
             keeper: config.passivation.limit.map(|limit| Box::new(keeper::Keeper::new(&config, limit))),
             shards: (0..mine)
-                .map(|_| ShardState { tenure: None, outgoing: None, residents: 0, returned: Vec::new() })
+                .map(|_| ShardState { tenure: None, outgoing: None, residents: 0, weight: 0, returned: Vec::new() })
                 .collect(),
-            direct: (0..mine).map(|_| false).collect(),
+            doors: (0..mine).map(|_| Door::default()).collect(),
             live_until: Instant::ZERO,
             halting: false,
             stalled: Vec::new(),
@@ -152,6 +176,7 @@ impl<M> Lane<M> {
             doubts: sender::Doubts::default(),
             last_refusal: None,
             scratch: Vec::new(),
+            meter: config.loads.map(|by| Box::new(meter::Meter::new(by, mine as usize))),
             gate: config.guard.map(|guard| Box::new(gate::Gate::new(guard))),
             config,
         }
@@ -165,10 +190,12 @@ impl<M> Lane<M> {
     /// `shard` is the shard of `id` and belongs to this lane; `hash` is [`crate::hash::entity`] of it.
     #[inline]
     pub fn locate(&mut self, now: Instant, shard: ShardId, hash: u64, id: &str) -> Option<Slot> {
-        if now >= self.live_until || !self.direct[self.local(shard)] || self.gate.is_some() {
+        let at = self.local(shard);
+        if now >= self.live_until || !self.doors[at].direct || self.gate.is_some() {
             return None;
         }
         let slot = self.residents.find_free(hash, id)?;
+        self.doors[at].count();
         self.touch(now, slot.index);
         Some(slot)
     }
@@ -178,6 +205,7 @@ impl<M> Lane<M> {
     pub fn deadline(&self) -> Option<Instant> {
         let timer = self.timers.keys().next().map(|(at, _)| *at);
         let timer = soonest(timer, self.keeper.as_ref().and_then(|keeper| keeper.deadline()));
+        let timer = soonest(timer, self.meter.as_ref().and_then(|meter| meter.deadline()));
         soonest(soonest(timer, self.sleepers.deadline()), soonest(self.drains.first(), self.streams.first()))
     }
 
@@ -186,6 +214,7 @@ impl<M> Lane<M> {
         self.force_drains(now, host);
         self.put_idle_to_sleep(now, host);
         self.even(now, host);
+        self.report_loads(now, host);
         self.fire_timers(now, host);
         self.expire_streams(now, host);
         self.admit(now, host);
@@ -284,7 +313,8 @@ impl<M> Lane<M> {
     fn refresh_direct(&mut self, at: usize) {
         let state = &self.shards[at];
         let owned = state.tenure.as_ref().is_some_and(|tenure| tenure.drain.is_none());
-        self.direct[at] = owned && !self.halting && state.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_empty());
+        self.doors[at].direct =
+            owned && !self.halting && state.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_empty());
     }
 
     /// Whether the tenure of the shard is ending, so that nothing may start in it.

@@ -128,6 +128,7 @@ impl<M> Lane<M> {
             activations: 0,
             incoming: Incoming::new(self.config.stream.clone(), token),
         });
+        self.meter_owned(now, at);
         host.owned(shard, token);
         self.refresh_direct(at);
         if self.shards[at].outgoing.is_some() {

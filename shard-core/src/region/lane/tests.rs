@@ -2,6 +2,7 @@
 
 mod gate;
 mod keeper;
+mod meter;
 
 use std::num::NonZeroU32;
 use std::string::{String, ToString};
@@ -24,6 +25,10 @@ impl LaneHost<u32> for Host {
     }
     fn stop(&mut self, _: Slot, why: StopReason) {
         self.push(std::format!("stop {why:?}"));
+    }
+    fn loads(&mut self, loads: &[(ShardId, u32)]) {
+        let loads: Vec<_> = loads.iter().map(|(shard, load)| (shard.0, *load)).collect();
+        self.push(std::format!("loads {loads:?}"));
     }
     fn cancel(&mut self, _: Slot) {
         self.push("cancel".to_string());
@@ -110,6 +115,7 @@ fn begin(guard: Option<Guard>, passivation: Passivation) -> (Lane<u32>, Host) {
         stream: Fixed::new(StreamConfig::default()),
         rules: Rules::all(),
         guard,
+        loads: None,
     });
     let mut host = Host::new();
     lane.order(ms(0), Order::Live { until: ms(1_000) }, &mut host);

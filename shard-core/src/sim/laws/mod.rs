@@ -11,9 +11,12 @@
 //! A breach says which law was broken and how, by which seed, and shows the smallest cluster found that breaks it;
 //! [`Laws::from_seed`] tries that seed alone. The laws are tried in the order of [`Law::ALL`], each on all clusters before
 //! the next one, since the later ones mean little where an earlier one is broken.
+//!
+//! Beside them, [`check_policy`] tries the contract of a passivation policy.
 
 mod built_in;
 mod dice;
+mod policy;
 mod shrink;
 mod stage;
 #[cfg(test)]
@@ -25,6 +28,7 @@ use alloc::{boxed::Box, string::String, vec::Vec};
 use core::fmt;
 
 pub use built_in::{MakeBuiltIn, built_in};
+pub use policy::check_policy;
 pub use world::{Change, Place, World};
 
 use crate::allocation::AllocationStrategy;

@@ -9,7 +9,7 @@ use crate::allocation::Stats;
 use crate::id::{Incarnation, Kind, NodeId, ShardId, Term};
 use crate::time::Duration;
 use crate::wire::{
-    Ack, Command, Directory, DirectoryEntry, Exit, Facts, Heartbeat, Home, KindReport, List, Owned, Report,
+    Ack, Command, Directory, DirectoryEntry, Exit, Facts, Heartbeat, Home, KindLoads, KindReport, List, Owned, Report,
 };
 
 const KEY: ShardKey = ShardKey { kind: Kind(0x1122_3344), shard: ShardId(5) };
@@ -93,6 +93,7 @@ fn controls() -> Vec<(Control, &'static str)> {
             owned: vec![Owned { key: KEY, token: TOKEN }],
         })),
         stats: Some(Stats { cpu_permille: 250, memory_used: 1 << 20, memory_limit: 1 << 30, entities: 9 }),
+        loads: vec![KindLoads { kind: Kind(1), shards: vec![(ShardId(3), 300)] }],
         directory: 6,
         address: "h:7".to_owned(),
     };
@@ -131,7 +132,7 @@ fn controls() -> Vec<(Control, &'static str)> {
         (
             Control::Heartbeat(heartbeat),
             "0803090a010203040101050101076261636b656e64016101047261636b01370802\
-             0101400101c4e68889010506070801fa018080408080808004090603683a37",
+             0101400101c4e68889010506070801fa0180804080808080040901010103ac020603683a37",
         ),
         (
             Control::Ack(ack),

@@ -68,13 +68,13 @@ fn the_bytes_of_each_frame_are_pinned() {
     };
     assert_eq!(
         golden(&|out| write_hello(out, &hello())),
-        "330000000173687264030001000000000000000200000000000000010300000000000000040000000000000004007368\
+        "330000000173687264040001000000000000000200000000000000010300000000000000040000000000000004007368\
          6f700300683a37"
     );
     let welcome = Welcome { node: key(1, 2), expected: 9 };
     assert_eq!(
         golden(&|out| write_welcome(out, &welcome)),
-        "1f000000027368726403000100000000000000020000000000000009000000000000\
+        "1f000000027368726404000100000000000000020000000000000009000000000000\
          00"
     );
     assert_eq!(golden(&|out| write_refused(out, "no")), "03000000036e6f");
@@ -165,7 +165,7 @@ fn every_fault_has_its_text() {
     assert_eq!(said(End::Answerer, false, b"\x05\0\0\0\x01GET "), "the peer does not speak this protocol");
     assert_eq!(
         said(End::Answerer, false, b"\x07\0\0\0\x01shrd\x09\0"),
-        "wrong protocol version: the peer speaks 9, this node 3"
+        "wrong protocol version: the peer speaks 9, this node 4"
     );
     assert_eq!(said(End::Dialler, false, &[2, 0, 0, 0, 3, 0xff]), "malformed Refused frame");
 }

@@ -6,7 +6,7 @@ use core::fmt;
 use crate::id::NodeKey;
 
 /// The version of everything this crate writes to a connection. Nodes of different versions refuse each other.
-pub const PROTOCOL: u16 = 3;
+pub const PROTOCOL: u16 = 4;
 
 /// What a process is to its peers.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

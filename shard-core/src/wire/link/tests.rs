@@ -253,7 +253,7 @@ fn every_refusal_names_both_sides() {
     );
     assert_eq!(
         said(&Hello { protocol: 9, ..hello.clone() }),
-        "wrong protocol version: the dialler speaks 9, this node 3"
+        "wrong protocol version: the dialler speaks 9, this node 4"
     );
     assert_eq!(said(&there.hello(Some(key(3, 1)))), "wrong node: the dialler wants n3.0001, this is n2.0001");
     assert_eq!(said(&here.hello(None)), "self-connection: n2.0001 dialled its own address");
