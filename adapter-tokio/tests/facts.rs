@@ -7,9 +7,10 @@ use std::time::Duration;
 use adapter_tokio::{ConfigError, Node};
 use serde::{Deserialize, Serialize};
 use shard_core::allocation::{
-    AllocationStrategy, ClusterView, LeastShard, Needs, NodeIx, NodeView, Plan, Request, Stats, ZoneIx,
+    AllocationStrategy, ClusterView, LeastShard, Needs, NodeIx, NodeView, Plan, Request, Stats, Why, ZoneIx,
 };
 use shard_core::id::NodeId;
+use shard_core::node::Cause;
 use shard_core::prelude::*;
 
 #[derive(Serialize, Deserialize)]
@@ -177,7 +178,7 @@ impl AllocationStrategy for Weighing {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn strategies_see_what_each_shard_is_used_on_other_nodes_too() {
+async fn strategies_see_what_each_shard_is_used_and_operators_why_it_is_where_it_is() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let voters = [(NodeId(1), listener.local_addr().unwrap().to_string())];
     let seen = Loads::default();
@@ -194,8 +195,28 @@ async fn strategies_see_what_each_shard_is_used_on_other_nodes_too() {
         let make = move |_: &_| Probe(id);
         let probes = node.sharding::<Probe>().shards(8).allocation(strategy).start_with(make).await.expect("it starts");
         within(30, "joining", node.joined()).await.expect("it joins");
+        if id == 1 {
+            // All shards are placed before the other node comes.
+            for number in 0..100 {
+                within(30, "an answer", probes.ask(format!("probe-{number}"), Where)).await.expect("answered");
+            }
+        }
         nodes.push((node, probes));
     }
+    let moved = async {
+        for number in (0..100).cycle() {
+            let why = nodes[0].0.explain::<Probe>(format!("probe-{number}")).await.expect("it is the coordinator");
+            let held = why.tenure.expect("it is somebody's");
+            if let Cause::Moved { from: NodeId(1), why } = held.cause {
+                assert_eq!(why, Why::Count);
+                assert_ne!(held.owner, NodeId(1));
+                return;
+            }
+            assert!(matches!(held.cause, Cause::Placed { asker: Some(NodeId(1)) }), "{held:?}");
+        }
+    };
+    within(60, "a move", moved).await;
+    assert_eq!(nodes[1].0.explain::<Probe>("probe-1").await, None, "it is not the coordinator");
     // All shards are awake; an entity of each node gets so much mail that its shard has by far the greatest load of all.
     let mut busy: [Option<String>; 2] = [const { None }; 2];
     for number in 0..100 {

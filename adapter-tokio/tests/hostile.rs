@@ -69,7 +69,7 @@ impl Victim {
 
 fn hello(cluster: &str, protocol: u16) -> Hello {
     let from = NodeKey { id: NodeId(66), incarnation: Incarnation(6) };
-    Hello { cluster: cluster.into(), protocol, from, to: None, address: String::new() }
+    Hello { cluster: cluster.into(), protocol, from, to: None, address: String::new(), aside: false }
 }
 
 /// The node closes the connection in the end.

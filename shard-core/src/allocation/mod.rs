@@ -39,6 +39,7 @@
 //! | [`TwoChoices`], [`ActivationCount`] | the better of a few drawn | nothing | very many nodes; nodes that warm up |
 //! | [`ResourceOptimized`] | by processors, memory and entities | nothing | entities that differ in what they cost |
 //! | [`Random`], [`PreferLocal`] | anywhere, near the caller | nothing, the inner one's | very many shards; one caller to a shard |
+//! | [`Immovable`] | as the inner one | nothing | entities that are dear to wake |
 //! | [`External`], [`Pins`] | where users or operators say | what they say, then the inner one's | control from outside |
 //! | [`VersionAware`], [`ByTenant`] | among the newest, in the tenant's hand | the inner one's among these | rolling updates; tenants apart |
 //! | [`ByRole`] | among the nodes of the shard's role | what strayed | nodes that are for different things |
@@ -59,6 +60,7 @@ mod filter;
 mod first_few;
 mod hash;
 mod held;
+mod immovable;
 mod layout;
 mod least_shard;
 mod metadata_match;
@@ -95,6 +97,7 @@ pub use consistent_hashing::ConsistentHashing;
 pub use external::{External, Homes};
 pub use filter::{Filter, Only, Preferring};
 pub use hash::Hash;
+pub use immovable::Immovable;
 pub use layout::Layout;
 pub use least_shard::LeastShard;
 pub use metadata_match::{PreferredMatch, RequiredMatch};

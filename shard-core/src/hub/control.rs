@@ -48,6 +48,10 @@ pub(super) async fn run<R: Runtime>(shared: Arc<Shared>, runtime: R, mut node: N
                     let _ = homes.set(node.homes(kind).collect());
                     shared.stand(|_| {});
                 }
+                ToControl::Explain { key, explained } => {
+                    let _ = explained.set(node.explain(now, key));
+                    shared.stand(|_| {});
+                }
                 ToControl::Stop => stop = true,
             }
         }

@@ -59,7 +59,10 @@ pub(super) async fn accept<R: Runtime>(shared: Arc<Shared>, runtime: R, listener
             strangers.fetch_sub(1, Ordering::AcqRel);
             let why = match greeted {
                 Ok(guest) => {
-                    let why = inbound.listen(&guest).await;
+                    let why = match guest.aside {
+                        false => inbound.listen(&guest).await,
+                        true => inbound.listen_aside(&guest).await,
+                    };
                     lock(&guest.peer.receiver).disconnected(guest.connection);
                     inbound.shared.peers.forget_stranger(guest.peer);
                     inbound.held(0);
@@ -86,6 +89,8 @@ struct Guest {
     from: NodeKey,
     address: String,
     connection: u64,
+    /// The connection is one beside that of its link.
+    aside: bool,
 }
 
 /// One accepted connection.
@@ -155,7 +160,12 @@ impl<R: Runtime> Inbound<R> {
         let mut bytes = Vec::new();
         let identity = &self.shared.peers.identity;
         let admitted = self.shared.peers.admit(&hello).and_then(|peer| {
-            let welcome = lock(&peer.receiver).hello(identity, connection, &hello)?;
+            let mut receiver = lock(&peer.receiver);
+            let welcome = match hello.aside {
+                false => receiver.hello(identity, connection, &hello)?,
+                true => receiver.aside(identity, &hello)?,
+            };
+            drop(receiver);
             Ok((peer, welcome))
         });
         match admitted {
@@ -163,7 +173,7 @@ impl<R: Runtime> Inbound<R> {
                 frame::write_welcome(&mut bytes, &welcome);
                 self.decoder.open();
                 self.writer.write_all(&bytes).await.map_err(|error| error.to_string())?;
-                Ok(Guest { peer, from: hello.from, address: hello.address, connection })
+                Ok(Guest { peer, from: hello.from, address: hello.address, connection, aside: hello.aside })
             }
             Err(refusal) => Err(self.refuse(refusal.to_string()).await),
         }
@@ -210,6 +220,44 @@ impl<R: Runtime> Inbound<R> {
         }
     }
 
+    /// The same where only control frames come, and pings, which are answered at once.
+    async fn listen_aside(&mut self, guest: &Guest) -> Option<String> {
+        loop {
+            let mut pinged = false;
+            loop {
+                match self.decoder.next_frame() {
+                    Ok(Some(Frame::Ping)) => pinged = true,
+                    Ok(Some(Frame::Control(bytes))) => match codec::decode_control(bytes) {
+                        // A later life of the node may be here by now.
+                        Ok(_) if lock(&guest.peer.receiver).peer() != Some(guest.from) => return None,
+                        Ok(message) => self.shared.heard(guest.from, message, bytes.len()),
+                        Err(error) => return Some(error.to_string()),
+                    },
+                    Ok(Some(_)) => return Some("a frame out of place".to_string()),
+                    Ok(None) => break,
+                    Err(error) => return Some(error.to_string()),
+                }
+            }
+            if !self.is_within_bounds() {
+                return Some("too many connections stopped in the middle of a frame".to_string());
+            }
+            if pinged {
+                let mut bytes = Vec::new();
+                frame::write_ack(&mut bytes, 0);
+                if !matches!(timeout(&self.runtime, HANDSHAKE, self.writer.write_all(&bytes)).await, Some(Ok(()))) {
+                    return None;
+                }
+            }
+            if self.shared.is_stopped() {
+                return None;
+            }
+            match timeout(&self.runtime, SILENCE, self.reader.read(self.decoder.spare())).await {
+                None | Some(Ok(0) | Err(_)) => return None,
+                Some(Ok(read)) => self.decoder.filled(read),
+            }
+        }
+    }
+
     /// Whether what is kept of frames that have not come whole, here and elsewhere, is within bounds.
     fn is_within_bounds(&mut self) -> bool {
         let held = self.decoder.held();
@@ -218,7 +266,7 @@ impl<R: Runtime> Inbound<R> {
 
     /// Works off what the decoder holds. `Ok(false)`: the connection is of no use any more.
     fn read_all(&mut self, guest: &Guest) -> Result<bool, String> {
-        let Guest { peer, from, address, connection } = guest;
+        let Guest { peer, from, address, connection, .. } = guest;
         let (from, connection, now) = (*from, *connection, clock::now());
         let mut receiver = lock(&peer.receiver);
         let mut bulk = false;

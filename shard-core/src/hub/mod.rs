@@ -11,10 +11,13 @@
 //!        |                    +--- orders ---  |  |                                                          |
 //!        +---- control frames --------------> control task (election, session, allocator) ---- first ------->+
 //! ```
+//! While much bulk is under way to a peer, control frames have a connection of their own beside it.
+//!
 //! Nothing waits for the control task: callers reach lanes by one short lock, lanes read one atomic before every handler.
 //! May import everything but `sim`.
 
 mod answering;
+mod aside;
 mod away;
 mod bell;
 mod builder;

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::vec::Vec;
 
+use super::aside;
 use super::clock;
 use super::events::Event;
 use super::peers::{Batch, Peer};
 use super::runtime::{Either, Read, Runtime, Socket, Write, race, timeout};
 use super::shared::{Shared, lock};
 use crate::wire::frame::{self, Decoder, End, Frame, FrameLimits};
-use crate::wire::link::{SenderOrder, Welcome};
+use crate::wire::link::{Hello, SenderOrder, Welcome};
 
 /// A dial, and each half of a handshake, takes no longer.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(3);
@@ -42,8 +43,16 @@ pub(super) async fn write_to<R: Runtime>(shared: Arc<Shared>, runtime: R, peer: 
             continue;
         }
         let failed = match dial(&shared, &runtime, &peer).await {
-            Ok(line) => {
-                talk(&shared, &runtime, &peer, line).await;
+            Ok((line, connection)) => {
+                let own = talk(&shared, &runtime, &peer, line, connection);
+                race(own, aside::serve(&shared, &runtime, &peer, connection)).await;
+                peer.closed();
+                {
+                    let mut state = lock(&peer.state);
+                    state.aside = false;
+                    state.link.disconnected(clock::now(), connection);
+                }
+                peer.bell.ring();
                 None
             }
             Err(why) => Some(why),
@@ -64,26 +73,41 @@ pub(super) async fn write_to<R: Runtime>(shared: Arc<Shared>, runtime: R, peer: 
 }
 
 /// A connection of our own, after the handshake.
-struct Line<R: Runtime> {
-    reader: <R::Socket as Socket>::Reader,
-    writer: <R::Socket as Socket>::Writer,
-    decoder: Decoder,
-    connection: u64,
+pub(super) struct Line<R: Runtime> {
+    pub(super) reader: <R::Socket as Socket>::Reader,
+    pub(super) writer: <R::Socket as Socket>::Writer,
+    pub(super) decoder: Decoder,
 }
 
-/// Dials and shakes hands. On success the link counts the connection as its own.
-async fn dial<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>) -> Result<Line<R>, String> {
+/// Dials and shakes hands. On success the link counts the connection, which has a number, as its own.
+async fn dial<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>) -> Result<(Line<R>, u64), String> {
     let (address, known) = {
         let state = lock(&peer.state);
         (state.address.clone(), state.link.peer())
     };
     let address = address.ok_or_else(|| "no address".to_string())?;
-    let connected = timeout(runtime, HANDSHAKE, runtime.connect(&address)).await;
+    let (line, welcome) =
+        shake_hands(runtime, &address, &shared.peers.identity.hello(known)).await.inspect_err(|why| {
+            if why.starts_with("refused") {
+                shared.emit(Event::PeerRefused { address: address.clone(), why: why.clone() });
+            }
+        })?;
+    let connection = shared.peers.next_connection();
+    welcomed(shared, peer, connection, welcome)?;
+    Ok((line, connection))
+}
+
+/// Dials and shakes hands, each in bounded time.
+pub(super) async fn shake_hands<R: Runtime>(
+    runtime: &R,
+    address: &str,
+    hello: &Hello,
+) -> Result<(Line<R>, Welcome), String> {
+    let connected = timeout(runtime, HANDSHAKE, runtime.connect(address)).await;
     let socket = connected.ok_or("no answer")?.map_err(|error| error.to_string())?;
     let (mut reader, mut writer) = socket.split();
-    let hello = shared.peers.identity.hello(known);
     let mut bytes = Vec::new();
-    frame::write_hello(&mut bytes, &hello);
+    frame::write_hello(&mut bytes, hello);
     let mut decoder = Decoder::new(End::Dialler, FrameLimits::default());
     let shaken = timeout(runtime, HANDSHAKE, async {
         writer.write_all(&bytes).await.map_err(|error| error.to_string())?;
@@ -101,21 +125,9 @@ async fn dial<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>) -
             }
         }
     });
-    let welcome = match shaken.await.unwrap_or_else(|| Err("no welcome in time".to_string())) {
-        Ok(welcome) => {
-            decoder.open();
-            welcome
-        }
-        Err(why) => {
-            if why.starts_with("refused") {
-                shared.emit(Event::PeerRefused { address, why: why.clone() });
-            }
-            return Err(why);
-        }
-    };
-    let connection = shared.peers.next_connection();
-    welcomed(shared, peer, connection, welcome)?;
-    Ok(Line { reader, writer, decoder, connection })
+    let welcome = shaken.await.unwrap_or_else(|| Err("no welcome in time".to_string()))?;
+    decoder.open();
+    Ok((Line { reader, writer, decoder }, welcome))
 }
 
 /// The peer said who it is.
@@ -152,8 +164,8 @@ fn welcomed(shared: &Arc<Shared>, peer: &Arc<Peer>, connection: u64, welcome: We
 }
 
 /// Writes to a connection until it breaks, while a second task reads the acks.
-async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, line: Line<R>) {
-    let Line { reader, mut writer, decoder, connection } = line;
+async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, line: Line<R>, connection: u64) {
+    let Line { reader, mut writer, decoder } = line;
     runtime.spawn(read_acks(Arc::clone(shared), runtime.clone(), Arc::clone(peer), (reader, decoder), connection));
     let mut control = Vec::new();
     let mut head = Vec::new();
@@ -166,7 +178,11 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
             if state.link.connection() != Some(connection) {
                 break;
             }
-            state.take_control(&mut control);
+            if !state.aside {
+                state.take_control(&mut control);
+            } else {
+                control.clear();
+            }
             state.seal();
             let acknowledged = state.link.acknowledged();
             let batch = state.link.write(connection).map(|(first, batch)| {
@@ -200,9 +216,6 @@ async fn talk<R: Runtime>(shared: &Arc<Shared>, runtime: &R, peer: &Arc<Peer>, l
             race(peer.bell.wait(), runtime.sleep(span)).await;
         }
     }
-    peer.closed();
-    lock(&peer.state).link.disconnected(clock::now(), connection);
-    peer.bell.ring();
 }
 
 /// Writes all of `bytes`, unless the peer falls silent meanwhile: one that does not read any more must not keep this task

@@ -15,9 +15,9 @@ use super::runtime::{Runtime, timeout};
 use super::shared::{Counters, Shared, ToControl, lock};
 use crate::entity::{Entity, Protocol, Wire};
 use crate::hash;
-use crate::id::{NodeId, NodeKey, ShardId};
+use crate::id::{NodeId, NodeKey, ShardId, ShardKey};
 use crate::machine::{Fixed, Timing};
-use crate::node::{ConfigError, Input};
+use crate::node::{ConfigError, Explanation, Input};
 use crate::passivation::LimitReport;
 use crate::region::stream::StreamConfig;
 
@@ -182,6 +182,20 @@ impl<R: Runtime> Node<R> {
         let (kind, homes) = (hash::kind(E::Message::TYPE_NAME), Arc::new(OnceLock::new()));
         self.shared.tell_control(ToControl::Homes { kind, homes: Arc::clone(&homes) });
         self.answer(&homes).await.unwrap_or_default()
+    }
+
+    /// Why the shard of the entity `id` is where it is, for an operator who wonders: who owns it, for how long and why, what it
+    /// is used, and which nodes could have it. Only the coordinator knows ([`Status::coordinator`]); `None` on other nodes, while
+    /// it knows nothing of the type, or once the node has stopped. O(shards of the type), on the control task.
+    pub async fn explain<E: Entity>(&self, id: impl AsRef<str>) -> Option<Explanation>
+    where
+        E::Message: Wire,
+    {
+        let kind = hash::kind(E::Message::TYPE_NAME);
+        let shard = self.shared.door(kind)?.shard_of(id.as_ref());
+        let (key, explained) = (ShardKey { kind, shard }, Arc::new(OnceLock::new()));
+        self.shared.tell_control(ToControl::Explain { key, explained: Arc::clone(&explained) });
+        self.answer(&explained).await.flatten()
     }
 
     /// How the limit of the type goes on this node: who is awake, how many messages found their entity awake, how many woke

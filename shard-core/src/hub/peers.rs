@@ -1,7 +1,7 @@
 //! The other processes, as this one writes to them.
 //!
 //! Everybody who has something to say to a node encodes it straight into the buffer of its [`Peer`], under one short lock;
-//! the peer's writing task takes the buffer whole. Control frames have a buffer of their own and go first.
+//! the peer's writing task takes the buffer whole. Control frames have a buffer of their own and go first, or beside it.
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,8 @@ use crate::wire::{Control, codec, frame};
 
 /// The longest body of a message, with the id of its entity, or of an answer.
 pub(super) const BODY_MAX: u32 = 1 << 20;
-/// Bulk is handed to the socket in pieces of about this size, so that a control frame waits behind one at most.
+/// Bulk is handed to the socket in pieces of about this size, so that a control frame waits behind one at most here; what lies
+/// in the sockets is the matter of `aside`.
 pub(super) const BATCH_BYTES: usize = 64 * 1024;
 /// Lives of one node that are remembered as over.
 const OVER_MAX: usize = 8;
@@ -61,6 +62,8 @@ pub(super) struct Peer {
     pub(super) receiver: Mutex<LinkReceiver>,
     /// Rung when there is something to write.
     pub(super) bell: Bell,
+    /// Rung when there is a control frame to write.
+    pub(super) aside_bell: Bell,
     full: AtomicBool,
     /// The life of the node that the present connection leads to; zero: none.
     open_to: AtomicU64,
@@ -79,6 +82,8 @@ pub(super) struct PeerState {
     /// Lives of the node that are over, the latest ones: a late answer to one of them is for nobody.
     over: VecDeque<NodeKey>,
     control: Vec<u8>,
+    /// Control frames have a connection of their own.
+    pub(super) aside: bool,
     /// Lanes were told that the node is hard to reach.
     pub(super) doubtful: bool,
     /// The writing task runs.
@@ -165,12 +170,14 @@ impl Peers {
                     next: None,
                     over: VecDeque::new(),
                     control: Vec::new(),
+                    aside: false,
                     doubtful: false,
                     started: false,
                     spare: Vec::new(),
                 }),
                 receiver: Mutex::new(LinkReceiver::new(self.config.clone())),
                 bell: Bell::default(),
+                aside_bell: Bell::default(),
                 full: AtomicBool::new(false),
                 open_to: AtomicU64::new(0),
                 owed: AtomicU64::new(0),
@@ -222,6 +229,7 @@ impl Peers {
             }
         }
         self.poke(&peer);
+        peer.aside_bell.ring();
     }
 
     /// Starts the writing task if it does not run, and rings its bell.
@@ -397,6 +405,10 @@ impl PeerState {
     /// Whether bulk waits to be written or acknowledged.
     pub(super) fn has_bulk(&self) -> bool {
         self.open.frames > 0 || !self.link.is_empty() || self.next.is_some()
+    }
+
+    pub(super) fn has_control(&self) -> bool {
+        !self.control.is_empty()
     }
 
     pub(super) fn take_control(&mut self, into: &mut Vec<u8>) {

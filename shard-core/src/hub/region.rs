@@ -86,6 +86,10 @@ impl<M: Wire> Door for Region<M> {
         self.name
     }
 
+    fn shard_of(&self, id: &str) -> ShardId {
+        self.hash.shard(id, self.shards)
+    }
+
     fn data(&self, from: NodeKey, data: DataFrame<'_>) -> bool {
         let DataFrame { shard, token, attempt, seq, first, ask, entity, tag, body } = data;
         if shard.0 >= self.shards.get() {

@@ -18,8 +18,8 @@ use super::runtime::Boxed;
 use crate::allocation::AllocationStrategy;
 use crate::election::VoterChangeError;
 use crate::entity::{Alarm, Clock, Reason, Services};
-use crate::id::{Kind, NodeId, NodeKey, ShardId, Term, Token};
-use crate::node;
+use crate::id::{Kind, NodeId, NodeKey, ShardId, ShardKey, Term, Token};
+use crate::node::{self, Explanation};
 use crate::passivation::Pool;
 use crate::region::lane::Order;
 use crate::time::Instant;
@@ -100,6 +100,11 @@ pub(super) enum ToControl {
         kind: Kind,
         homes: Arc<OnceLock<Vec<(ShardId, NodeId)>>>,
     },
+    /// Say why a shard is where it is.
+    Explain {
+        key: ShardKey,
+        explained: Arc<OnceLock<Option<Explanation>>>,
+    },
     /// Stop at once, without handing over.
     Stop,
 }
@@ -108,6 +113,8 @@ pub(super) enum ToControl {
 pub(super) trait Door: Send + Sync {
     /// The type's name.
     fn name(&self) -> &'static str;
+    /// The shard of an entity.
+    fn shard_of(&self, id: &str) -> ShardId;
     /// A message came for an entity of it. False: its lane can hold no more.
     fn data(&self, from: NodeKey, data: DataFrame<'_>) -> bool;
     /// An owner said something about messages of this node. False: the lane can hold no more.

@@ -93,6 +93,11 @@ impl HeardLoads {
         }
     }
 
+    /// What the owner of a shard said.
+    pub(super) fn get(&self, key: ShardKey) -> Option<u32> {
+        self.0.get(&key.kind)?.get(key.shard.0 as usize).copied().flatten()
+    }
+
     /// The load of each shard of a type, in their order; of those not known yet, the mean of the others. Nothing if none is
     /// known.
     pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = u32> {

@@ -13,11 +13,11 @@ use alloc::vec::Vec;
 use super::clocks::Clocks;
 use super::loads::OwnLoads;
 use super::planner::Planner;
-use super::{ConfigError, Input, NodeConfig, Output, Peer};
+use super::{ConfigError, Explanation, Input, NodeConfig, Output, Peer};
 use crate::allocation::AllocationStrategy;
 use crate::coordinator::{self, Allocator, AllocatorConfig};
 use crate::election::{Election, ElectionConfig, ElectionInput, ElectionOutput};
-use crate::id::{Kind, NodeId, NodeKey, ShardId, Term};
+use crate::id::{Kind, NodeId, NodeKey, ShardId, ShardKey, Term};
 use crate::machine::{Fixed, Machine, Outbox, Rule};
 use crate::region::lane::Order;
 use crate::session::{self, Session, SessionConfig};
@@ -229,6 +229,12 @@ impl Node {
     pub fn homes(&self, kind: Kind) -> impl Iterator<Item = (ShardId, NodeId)> {
         let places = self.allocator.places().filter(move |place| place.key.kind == kind);
         places.map(|place| (place.key.shard, place.owner.id))
+    }
+
+    /// Why a shard is where it is, while this node reigns; `None` on other nodes, or if there is no such shard. O(shards of the
+    /// type).
+    pub fn explain(&mut self, now: Instant, key: ShardKey) -> Option<Explanation> {
+        self.planner.explain(now, &self.allocator, key)
     }
 
     /// Who is in the cluster, as the coordinator last said.

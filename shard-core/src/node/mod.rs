@@ -23,6 +23,7 @@
 
 mod clocks;
 mod config;
+mod explain;
 mod loads;
 mod machine;
 mod planner;
@@ -33,6 +34,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 pub use config::{ConfigError, NodeConfig};
+pub use explain::{Cause, Explanation, Fit, Held};
 pub use machine::Node;
 
 use crate::allocation::Stats;

@@ -9,12 +9,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::NodeConfig;
+use super::explain::{Cause, Explanation, Fit, Held};
 use super::loads::HeardLoads;
 use crate::allocation::{
-    AllocationStrategy, Layout, Ledger, Limits, NodeIx, NodeView, Request, UnknownStrategy, ZoneIx, named,
+    AllocationStrategy, Layout, Ledger, Limits, NodeIx, NodeView, Request, UnknownStrategy, Why, ZoneIx, named,
 };
-use crate::coordinator::{Allocator, Input, Stage};
-use crate::id::{Kind, NodeKey, ShardId, ShardKey, Token};
+use crate::coordinator::{self, Allocator, Input, Stage};
+use crate::id::{Kind, NodeId, NodeKey, ShardId, ShardKey, Token};
 use crate::prng::Prng;
 use crate::time::{Duration, Instant};
 use crate::wire::{Facts, KindReport};
@@ -32,8 +33,10 @@ pub(super) struct Planner {
     wanted: BTreeMap<ShardKey, Option<NodeKey>>,
     /// Something changed since they were last looked at.
     fresh: bool,
-    /// Where the shards that are being drained shall go.
-    targets: BTreeMap<ShardKey, NodeKey>,
+    /// Where the shards that are being drained shall go, and why.
+    targets: BTreeMap<ShardKey, Target>,
+    /// Why the shards that were placed and have not been seen yet are placed there.
+    causes: BTreeMap<ShardKey, Cause>,
     ready: VecDeque<Input>,
     next_round: Instant,
     every: Duration,
@@ -41,10 +44,25 @@ pub(super) struct Planner {
     /// Since when nodes have been known to this reign.
     since: BTreeMap<NodeKey, Instant>,
     /// Since when shards have been where they are, as far as this reign knows: by type and number, with their grants.
-    tenures: BTreeMap<Kind, Vec<Option<(Token, Instant)>>>,
+    tenures: BTreeMap<Kind, Vec<Option<Known>>>,
     /// The shards' loads, as their owners said.
     pub(super) loads: HeardLoads,
     seeds: Prng,
+}
+
+/// Where a shard goes that is on its way.
+struct Target {
+    to: NodeKey,
+    from: NodeId,
+    why: Why,
+}
+
+/// One shard where it is.
+#[derive(Clone, Copy)]
+struct Known {
+    token: Token,
+    since: Instant,
+    cause: Cause,
 }
 
 impl Planner {
@@ -58,6 +76,7 @@ impl Planner {
             wanted: BTreeMap::new(),
             fresh: false,
             targets: BTreeMap::new(),
+            causes: BTreeMap::new(),
             ready: VecDeque::new(),
             next_round: now + config.rebalance,
             every: config.rebalance,
@@ -77,6 +96,7 @@ impl Planner {
     pub(super) fn reset(&mut self, now: Instant) {
         self.wanted.clear();
         self.targets.clear();
+        self.causes.clear();
         self.since.clear();
         self.tenures.clear();
         self.loads.clear();
@@ -122,7 +142,8 @@ impl Planner {
             let view = layout.view(now, seed);
             for planned in self.ledger.round(strategy.as_mut(), &view, self.limits) {
                 let key = ShardKey { kind, shard: planned.shard };
-                self.targets.insert(key, view.node(planned.to).id);
+                let (to, from) = (view.node(planned.to).id, view.node(planned.from).id.id);
+                self.targets.insert(key, Target { to, from, why: planned.why });
                 self.ready.push_back(Input::Drain { key, within: self.drain });
             }
         }
@@ -149,19 +170,22 @@ impl Planner {
                     continue;
                 }
                 let seed = self.seeds.next_u64();
-                let asker = asker.and_then(|asker| layout.find(asker));
-                let request = match asker {
+                let asked_by = asker.and_then(|asker| layout.find(asker));
+                let request = match asked_by {
                     Some(asker) => Request::new(key.shard, seed).asked_by(asker),
                     None => Request::new(key.shard, seed),
                 };
                 let view = layout.view(now, seed);
-                let target = self.targets.get(key).and_then(|node| layout.find(*node));
+                let target =
+                    self.targets.get(key).and_then(|target| layout.find(target.to)).filter(|ix| view.is_candidate(*ix));
                 let strategy = strategy_of(&mut self.strategies, kind, &self.default);
-                let chosen = target
-                    .filter(|ix| view.is_candidate(*ix))
-                    .or_else(|| strategy.place(&view, &request).filter(|ix| view.is_candidate(*ix)));
+                let chosen = target.or_else(|| strategy.place(&view, &request).filter(|ix| view.is_candidate(*ix)));
                 if let Some(ix) = chosen {
-                    self.targets.remove(key);
+                    let moved = self.targets.remove(key).filter(|_| target.is_some());
+                    let asker = asker.map(|asker| asker.id);
+                    let cause =
+                        moved.map_or(Cause::Placed { asker }, |Target { from, why, .. }| Cause::Moved { from, why });
+                    self.causes.insert(*key, cause);
                     self.ready.push_back(Input::Allocate { key: *key, to: view.node(ix).id });
                     layout.settle(now, key.shard, ix);
                 } else {
@@ -171,6 +195,38 @@ impl Planner {
         }
         // What is of no type that is known now is asked for again by whoever needs it.
         wanted.clear();
+    }
+
+    /// Why a shard is where it is; `None` if there is no such shard, or no reign.
+    pub(super) fn explain(&mut self, now: Instant, allocator: &Allocator, key: ShardKey) -> Option<Explanation> {
+        let shards = allocator.shards(key.kind).filter(|shards| key.shard.0 < *shards)?;
+        self.note_tenures(now, allocator, key.kind, shards);
+        let known = self.tenures.get(&key.kind).and_then(|known| known.get(key.shard.0 as usize).copied().flatten());
+        let tenure = allocator.place(key).map(|place| Held {
+            owner: place.owner.id,
+            token: place.token,
+            stage: place.stage,
+            age: known.map_or(Duration::ZERO, |known| now.since(known.since)),
+            cause: known.map_or(Cause::Found, |known| known.cause),
+            next: self.targets.get(&key).map(|target| (target.to.id, target.why)),
+        });
+        let fit = |node: &coordinator::NodeView<'_>| {
+            let registered = node.kinds.iter().find(|registered| registered.kind == key.kind)?;
+            Some(match registered {
+                KindReport { hosts: false, .. } => Fit::OnlySends,
+                KindReport { shards: count, .. } if *count != shards => Fit::CountsOtherwise,
+                _ if node.leaving => Fit::Leaving,
+                _ if node.deaf => Fit::Deaf,
+                _ => Fit::Candidate,
+            })
+        };
+        Some(Explanation {
+            shard: key.shard,
+            strategy: strategy_of(&mut self.strategies, key.kind, &self.default).name(),
+            tenure,
+            load: self.loads.get(key),
+            nodes: allocator.nodes(now).filter_map(|node| Some((node.node.id, fit(&node)?))).collect(),
+        })
     }
 
     /// Who has come, and who has gone.
@@ -188,8 +244,9 @@ impl Planner {
         tenures.resize(shards as usize, None);
         for place in allocator.places().filter(|place| place.key.kind == kind) {
             let Some(known) = tenures.get_mut(place.key.shard.0 as usize) else { continue };
-            if known.is_none_or(|(token, _)| token != place.token) {
-                *known = Some((place.token, now));
+            if known.is_none_or(|known| known.token != place.token) {
+                let cause = self.causes.remove(&place.key).unwrap_or(Cause::Found);
+                *known = Some(Known { token: place.token, since: now, cause });
             }
         }
     }
@@ -226,10 +283,10 @@ impl Planner {
         let tenures = self.tenures.get(&kind).map_or(&[][..], Vec::as_slice);
         for place in allocator.places().filter(|place| place.key.kind == kind && place.key.shard.0 < shards) {
             let Some(owner) = numbers.get(&place.owner) else { continue };
-            let since = tenures.get(place.key.shard.0 as usize).copied().flatten().map_or(now, |(_, since)| since);
+            let since = tenures.get(place.key.shard.0 as usize).copied().flatten().map_or(now, |known| known.since);
             layout.settle(since, place.key.shard, *owner);
             if let Stage::Draining { .. } = place.stage {
-                let to = self.targets.get(&place.key).and_then(|node| numbers.get(node).copied());
+                let to = self.targets.get(&place.key).and_then(|target| numbers.get(&target.to).copied());
                 layout.depart(place.key.shard, to);
             }
         }

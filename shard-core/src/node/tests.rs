@@ -1,7 +1,7 @@
 //! What only the composition of the machines can get wrong.
 
 use std::boxed::Box;
-use std::string::String;
+use std::string::{String, ToString};
 use std::vec::Vec;
 
 use super::*;
@@ -300,4 +300,29 @@ fn a_node_that_does_not_vote_says_whom_it_is_registered_with() {
     heard(&mut node, 20, 1, ack(beats[0].0, beats[0].1));
     assert_eq!(hints(heard(&mut node, 30, 4, Control::WhoReigns)), [(key(4), term(5, 1))]);
     assert_eq!(hints(heard(&mut node, 40, 1, Control::WhoReigns)), [], "that node knows best itself");
+}
+
+#[test]
+fn a_coordinator_explains_who_has_a_shard_and_why() {
+    let mut node = chief(crate::machine::Rules::all());
+    let mut now = ms(1_500);
+    let shard = ShardKey { kind: KIND, shard: ShardId(2) };
+    let mut run = |node: &mut Node, until: Instant| {
+        let mut out = Vec::new();
+        while now < until {
+            now = node.deadline().map_or(until, |at| at.max(now).min(until));
+            node.expire(now, &mut out);
+        }
+        out
+    };
+    run(&mut node, ms(4_100));
+    assert_eq!(node.explain(ms(4_100), ShardKey { shard: ShardId(4), ..shard }), None, "there are four");
+    let nobody = node.explain(ms(4_100), shard).expect("it reigns");
+    assert_eq!(nobody.to_string(), "s2 is nobody's; strategy least-shard; n1 could have it");
+
+    node.handle(ms(4_100), Input::Lookup { key: shard }, &mut Vec::new());
+    run(&mut node, ms(7_000));
+    let held = node.explain(ms(7_000), shard).expect("it reigns").tenure.expect("it was placed");
+    assert_eq!((held.owner, held.cause), (NodeId(1), Cause::Placed { asker: Some(NodeId(1)) }));
+    assert_eq!((held.stage, held.age.as_secs(), held.next), (crate::coordinator::Stage::Held, 2, None));
 }

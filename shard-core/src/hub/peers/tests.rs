@@ -106,7 +106,7 @@ fn one_who_takes_no_answers_is_not_listened_to_until_it_does() {
 
 fn hello(id: u64) -> Hello {
     let from = NodeKey { id: NodeId(id), incarnation: Incarnation(1) };
-    Hello { cluster: "test".to_string(), protocol: PROTOCOL, from, to: None, address: String::new() }
+    Hello { cluster: "test".to_string(), protocol: PROTOCOL, from, to: None, address: String::new(), aside: false }
 }
 
 #[test]

@@ -6,9 +6,9 @@ use core::num::NonZeroU32;
 use super::Laws;
 use crate::allocation::{
     ActivationCount, AllocationStrategy, ByRole, ByTenant, Chain, ClusterView, ConsistentHashing, External, Filter,
-    HasRole, Hash, Homes, InZones, LeastShard, NodeIx, NotOverloaded, Orders, Pins, PreferLocal, PreferredMatch,
-    Random, Rebalancing, RequiredMatch, ResourceOptimized, SeedLeastShard, Switch, ThresholdLeastShard, TwoChoices,
-    TwoPhaseLeastShard, VersionAware, VersionMatch, WeightedMove, WeightedRendezvous, ZoneIx, ZoneSpread,
+    HasRole, Hash, Homes, Immovable, InZones, LeastShard, NodeIx, NotOverloaded, Orders, Pins, PreferLocal,
+    PreferredMatch, Random, Rebalancing, RequiredMatch, ResourceOptimized, SeedLeastShard, Switch, ThresholdLeastShard,
+    TwoChoices, TwoPhaseLeastShard, VersionAware, VersionMatch, WeightedMove, WeightedRendezvous, ZoneIx, ZoneSpread,
 };
 use crate::id::{NodeId, ShardId};
 use crate::shuffle::{FlowKey, ShardSize, WhenAllDown};
@@ -83,6 +83,7 @@ fn role_of(shard: ShardId) -> Option<&'static str> {
 
 fn around_others() -> Vec<Laws<MakeBuiltIn>> {
     let mut all = vec![
+        claims(|| Box::new(Immovable::new(LeastShard::default())), 1, 0),
         claims(|| Box::new(PreferLocal::new(Random)), 1, 0),
         claims(|| Box::new(PreferLocal::new(SeedLeastShard::default())), 2, 2),
         claims(|| Box::new(External::new(LeastShard::default(), homes())), 4, 2),

@@ -259,12 +259,13 @@ impl<'a> Reader<'a> {
 
     fn hello(&mut self, protocol: u16) -> Option<Hello> {
         let from = self.node()?;
-        let to = match self.take()? {
-            [0] => None,
-            [1] => Some(self.node()?),
+        let [how] = self.take()?;
+        let to = match how {
+            0 => None,
+            1 | 2 => Some(self.node()?),
             _ => return None,
         };
         let (cluster, address) = (String::from(self.text()?), String::from(self.text()?));
-        Some(Hello { cluster, protocol, from, to, address })
+        Some(Hello { cluster, protocol, from, to, address, aside: how == 2 })
     }
 }

@@ -25,9 +25,12 @@ pub fn write_hello(out: &mut Vec<u8>, hello: &Hello) -> usize {
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&hello.protocol.to_le_bytes());
         put_node(out, hello.from);
-        out.push(u8::from(hello.to.is_some()));
-        if let Some(to) = hello.to {
-            put_node(out, to);
+        match hello.to {
+            None => out.push(0),
+            Some(to) => {
+                out.push(if hello.aside { 2 } else { 1 });
+                put_node(out, to);
+            }
         }
         put_text(out, &hello.cluster);
         put_text(out, &hello.address);

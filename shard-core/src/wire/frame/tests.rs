@@ -18,6 +18,7 @@ fn hello() -> Hello {
         from: key(1, 2),
         to: Some(key(3, 4)),
         address: String::from("h:7"),
+        aside: false,
     }
 }
 
@@ -71,6 +72,8 @@ fn the_bytes_of_each_frame_are_pinned() {
         "330000000173687264040001000000000000000200000000000000010300000000000000040000000000000004007368\
          6f700300683a37"
     );
+    let aside = Hello { aside: true, ..hello() };
+    assert!(golden(&|out| write_hello(out, &aside)).contains("0203000000000000000400000000000000"));
     let welcome = Welcome { node: key(1, 2), expected: 9 };
     assert_eq!(
         golden(&|out| write_welcome(out, &welcome)),
@@ -92,6 +95,12 @@ fn the_handshake_reads_back() {
     let mut decoder = Decoder::new(End::Answerer, FrameLimits::default());
     decoder.feed(&bytes);
     assert_eq!(decoder.next_frame(), Ok(Some(Frame::Hello(hello()))));
+    let aside = Hello { aside: true, ..hello() };
+    let mut bytes = Vec::new();
+    write_hello(&mut bytes, &aside);
+    let mut decoder = Decoder::new(End::Answerer, FrameLimits::default());
+    decoder.feed(&bytes);
+    assert_eq!(decoder.next_frame(), Ok(Some(Frame::Hello(aside))));
     let welcome = Welcome { node: key(1, 2), expected: 9 };
     for (write, frame) in [
         (

@@ -34,6 +34,9 @@ pub struct Hello {
     pub to: Option<NodeKey>,
     /// Where it can be dialled back.
     pub address: String,
+    /// A second connection beside the one that carries the link, for control frames alone: bulk that waits in the socket of
+    /// the first holds up nothing here. Only for whoever is known by the first; has `to`.
+    pub aside: bool,
 }
 
 /// The answering end's consent.
@@ -80,6 +83,11 @@ pub enum Refusal {
         /// The dialler.
         theirs: NodeKey,
     },
+    /// The dialler wants a connection beside that of its link, and has none.
+    NotMet {
+        /// The dialler.
+        theirs: NodeKey,
+    },
     /// A process dialled itself.
     SelfConnection {
         /// That process.
@@ -104,6 +112,7 @@ impl Identity {
             from: self.node,
             to,
             address: self.address.clone(),
+            aside: false,
         }
     }
 
@@ -142,6 +151,7 @@ impl fmt::Display for Refusal {
             }
             Self::WrongNode { asked, here } => write!(f, "wrong node: the dialler wants {asked}, this is {here}"),
             Self::Gone { theirs } => write!(f, "gone: {theirs} has left the cluster or was replaced"),
+            Self::NotMet { theirs } => write!(f, "not met: {theirs} has no link here for control frames to be beside"),
             Self::SelfConnection { node } => write!(f, "self-connection: {node} dialled its own address"),
             Self::TooManyNodes { known } => {
                 write!(f, "too many nodes: this one has met {known} since it started, and meets no more; restart it")

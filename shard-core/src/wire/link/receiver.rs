@@ -122,6 +122,19 @@ impl LinkReceiver {
         Ok(Welcome { node: identity.node, expected })
     }
 
+    /// A dialler introduces itself on a connection beside that of its link. It changes nothing here, then or later: what comes
+    /// on it counts while [`peer`](Self::peer) is still that process.
+    ///
+    /// # Errors
+    /// It may not come in; tell it why and close.
+    pub fn aside(&self, identity: &Identity, hello: &Hello) -> Result<Welcome, Refusal> {
+        identity.admit(hello)?;
+        if self.peer != Some(hello.from) {
+            return Err(Refusal::NotMet { theirs: hello.from });
+        }
+        Ok(Welcome { node: identity.node, expected: self.expected })
+    }
+
     /// Something was read on `connection` after its `Hello`: its dialler has our `Welcome`, so it is alive and the
     /// connection takes over. Only this may switch to a new life of the node (K4). Call it for the first frame; for
     /// later ones it changes nothing.
