@@ -21,6 +21,7 @@ mod builder;
 mod clock;
 mod control;
 mod control_queue;
+mod crew;
 mod deliver;
 mod entity_host;
 mod events;
@@ -36,9 +37,11 @@ mod proxy_host;
 mod region;
 mod runtime;
 mod shared;
+mod shift;
 #[cfg(test)]
 mod tests;
 mod vitals;
+mod workers;
 
 pub use builder::NodeBuilder;
 pub use clock::now;
@@ -47,3 +50,4 @@ pub use hosting::{Proxy, Sharding};
 pub use node::{LeaveReport, Node, Status};
 pub use runtime::{Boxed, Either, Read, Runtime, Socket, Write, race, timeout, yield_now};
 pub use shared::Counters;
+pub use workers::{Workers, WorkersBuilder, WorkersReport};
