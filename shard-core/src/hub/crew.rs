@@ -2,6 +2,7 @@
 
 use std::boxed::Box;
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::string::String;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
@@ -152,7 +153,7 @@ impl<E: Entity> Crew<E> {
             roster.pool.gone(number, how)
         });
         // A message is the user's, and dropping it may send others: never while the roster is locked.
-        drop(unsent);
+        throw_away(unsent);
         self.bell.ring();
     }
 
@@ -174,8 +175,9 @@ impl<E: Entity> Crew<E> {
         count(&self.shared.tallies.not_run, 1);
         let tag = item.message.tag();
         if item.message.is_ask() {
-            return item.message.refuse(reason);
+            return unharmed(|| item.message.refuse(reason));
         }
+        throw_away(item);
         let (entity_type, id) = (E::Message::TYPE_NAME, EntityId::from("any worker"));
         self.shared.emit(Event::Undelivered { entity_type, id, tag, fate: Fate::NotRun(reason) });
     }
@@ -257,7 +259,7 @@ impl<E: Entity> Crew<E> {
             }
             soonest(*look_at, roster.timers.first_key_value().map(|((at, _), _)| *at))
         };
-        drop(late);
+        throw_away(late);
         self.perform(duties);
         next
     }
@@ -270,7 +272,7 @@ impl<E: Entity> Crew<E> {
             let (timers, callers) = (std::mem::take(&mut roster.timers), std::mem::take(&mut roster.callers));
             (roster.pool.abandon(), timers, bells, callers)
         };
-        drop(timers);
+        throw_away(timers);
         bells.iter().for_each(|bell| bell.ring());
         callers.into_iter().for_each(Waker::wake);
         items.into_iter().for_each(|item| self.undelivered(item, Reason::Stopping));
@@ -356,4 +358,13 @@ impl<E: Entity> Route<E::Message> for Crew<E> {
         }
         Poll::Pending
     }
+}
+
+/// Does what runs destructors of the user's: a panic in one must take down neither a worker nor the keeper.
+fn unharmed(act: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(act));
+}
+
+fn throw_away<T>(users: T) {
+    unharmed(move || drop(users));
 }

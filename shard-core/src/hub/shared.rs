@@ -46,7 +46,7 @@ pub struct Counters {
     pub shards_lost: u64,
     /// Sessions that ended before they were renewed.
     pub sessions_lost: u64,
-    /// Entities started.
+    /// Entities started, and workers.
     pub entities_started: u64,
     /// Connections refused or dropped because of what they sent.
     pub peers_refused: u64,

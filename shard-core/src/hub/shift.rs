@@ -135,10 +135,10 @@ impl<E: Entity> Shift<E> {
 
     /// Runs its last hook.
     async fn end(&mut self, cell: Box<Cell<E>>, why: StopReason) {
-        match self.unless_stopped(CatchUnwind.run(stopping(cell, why))).await {
-            Some(Err(panicked)) => self.crew.failed(self.number, panicked.to_string()),
-            Some(Ok(cell)) => drop(cell),
-            None => {}
+        // Its destructor may panic as well as its hook.
+        let last = async move { drop(stopping(cell, why).await) };
+        if let Some(Err(panicked)) = self.unless_stopped(CatchUnwind.run(last)).await {
+            self.crew.failed(self.number, panicked.to_string());
         }
         self.over = true;
     }
