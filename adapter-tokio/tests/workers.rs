@@ -369,6 +369,78 @@ async fn idle_workers_go_once_somebody_waited() {
     assert_eq!(within(10, "a new one", desks.ask(Who)).await, Ok(4));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_its_asker_no_longer_waits_for_does_not_run() {
+    let mut shop = Shop::open(1, 100).await;
+    let held = shop.hold().await;
+    let hasty = shop.desks.clone().within(Duration::from_millis(20)).ask(Who);
+    let late = within(10, "its deadline", hasty).await;
+    assert_eq!(late, Err(AskError::NoReply(NoReply::Expired { after: Duration::from_millis(20) })));
+    shop.gate.add_permits(1);
+    within(10, "the holder", held).await.unwrap();
+    within(10, "another", shop.desks.ask(Who)).await.unwrap();
+    let counters = shop.node.status().counters;
+    assert_eq!((counters.told, counters.handled, counters.not_run), (3, 2, 1));
+}
+
+#[test]
+fn an_executor_that_goes_down_leaves_no_asker_waiting() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (shop, asks) = runtime.block_on(async {
+        let mut shop = Shop::open(2, 100).await;
+        let held = [shop.hold().await, shop.hold().await];
+        let waiters = shop.ask_who(20);
+        (shop, (held, waiters))
+    });
+    drop(runtime);
+    let (held, waiters) = asks;
+    let refused = [Err(AskError::Undelivered(Reason::Unavailable)), Err(AskError::Undelivered(Reason::Stopping))];
+    tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap().block_on(async {
+        for held in held {
+            assert_eq!(within(10, "a holder", held).await, Err(AskError::NoReply(NoReply::Ended)));
+        }
+        for waiter in waiters {
+            assert!(refused.contains(&within(10, "a waiter", waiter).await));
+        }
+    });
+    assert_eq!(shop.desks.report().workers, 0);
+}
+
+/// An entity that has its last word from a worker.
+#[derive(Serialize, Deserialize)]
+struct Wake;
+messages! { enum ClerkMessage as "clerk" { 1 => Wake -> () } }
+struct Clerk {
+    desks: Workers<DeskMessage>,
+    heard: UnboundedSender<Option<u64>>,
+}
+impl Entity for Clerk {
+    type Message = ClerkMessage;
+    async fn stopping(&mut self, _: StopReason, _: &mut Context<'_, Self>) {
+        self.heard.send(self.desks.ask(Who).await.ok()).unwrap();
+    }
+}
+impl Handle<Wake> for Clerk {
+    async fn handle(&mut self, _: Wake, _: &mut Context<'_, Self>) {}
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entities_that_leave_can_still_ask_workers() {
+    let shop = Shop::open(1, 100).await;
+    let (says, mut heard) = unbounded_channel();
+    let desks = shop.desks.clone();
+    let clerk = move |_: &Identity| Clerk { desks: desks.clone(), heard: says.clone() };
+    let clerks = shop.node.sharding::<Clerk>().start_with(clerk).await.unwrap();
+    for n in 0..20 {
+        within(10, "a clerk", clerks.ask(format!("clerk-{n}"), Wake)).await.unwrap();
+    }
+    let report = within(20, "leaving", shop.node.leave()).await;
+    assert!(report.clean, "{report:?}");
+    for _ in 0..20 {
+        assert_eq!(within(10, "its last word", heard.recv()).await, Some(Some(1)));
+    }
+}
+
 /// Its messages could travel, so that it can be an entity as well.
 #[derive(Serialize, Deserialize)]
 struct Try;

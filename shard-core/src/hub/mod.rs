@@ -11,6 +11,9 @@
 //!        |                    +--- orders ---  |  |                                                          |
 //!        +---- control frames --------------> control task (election, session, allocator) ---- first ------->+
 //! ```
+//! Pools of [workers](crate::workers) stand beside the lanes: a task for each worker and one per pool that keeps the time; callers
+//! place a message under one short lock.
+//!
 //! Nothing waits for the control task: callers reach lanes by one short lock, lanes read one atomic before every handler.
 //! May import everything but `sim`.
 
