@@ -167,7 +167,8 @@ impl<E: Entity> Crew<E> {
         };
         callers.into_iter().for_each(Waker::wake);
         self.perform(duties);
-        refused.into_iter().for_each(|item| self.undelivered(item, Reason::Unavailable));
+        let reason = if self.shared.is_stopped() { Reason::Stopping } else { Reason::Unavailable };
+        refused.into_iter().for_each(|item| self.undelivered(item, reason));
     }
 
     /// A message that was taken has not run: its asker hears why, or whoever listens to the node's events.
@@ -204,6 +205,7 @@ impl<E: Entity> Crew<E> {
         }
         if messages.len() > 0 {
             self.shared.emit(Event::Notice(Notice::BoundHit { what: "timers of a pool's workers" }));
+            throw_away(messages);
         }
         self.bell.ring();
     }
