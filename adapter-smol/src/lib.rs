@@ -36,7 +36,7 @@
 mod runtime;
 
 pub use runtime::{Smol, Tcp};
-pub use shard_core::hub::{Counters, Event, EventStream, LeaveReport, Status};
+pub use shard_core::hub::{Counters, Event, EventStream, LeaveReport, Status, Workers, WorkersReport};
 pub use shard_core::node::ConfigError;
 
 /// One node of a cluster, on smol. See [`shard_core::hub::Node`] for its methods.

@@ -1,4 +1,5 @@
-//! From a caller's `tell` or `ask` to the handler and back: on one node, and between two nodes over loopback TCP.
+//! From a caller's `tell` or `ask` to the handler and back: on one node, to a pool of workers, and between two nodes over
+//! loopback TCP.
 //!
 //! `cargo bench -p adapter-tokio --bench end_to_end`; figures are per message. Two workers for one node; for two nodes, a
 //! runtime with one worker each. Every run checks that each message ran exactly once.
@@ -8,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use adapter_tokio::{Node, Tokio};
+use adapter_tokio::{Node, Tokio, Workers};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use serde::{Deserialize, Serialize};
 use shard_core::entity::Accepts;
@@ -208,6 +209,68 @@ fn local(c: &mut Criterion) {
     runtime.block_on(node.leave());
 }
 
+/// Pools of two workers: what the same messages cost without ids and lanes.
+fn workers(c: &mut Criterion) {
+    let runtime = runtime(2);
+    let (node, workers) = runtime.block_on(async {
+        let node = Node::builder("bench").start().await.expect("a node");
+        let workers = node.workers::<Bench>().at_most(2).start().await.expect("a pool");
+        (node, workers)
+    });
+    let mut group = c.benchmark_group("workers");
+    group.throughput(Throughput::Elements(1)).sample_size(10).measurement_time(Duration::from_secs(4));
+    for (name, waits) in [("tell, 2 producers", false), ("tell, every handler waits", true)] {
+        group.bench_function(name, |b| {
+            b.iter_custom(|n| {
+                runtime.block_on(async {
+                    let (begun, before) = (Instant::now(), HANDLED.load(Ordering::Relaxed));
+                    let send = |workers: Workers<BenchMessage>| async move {
+                        for _ in 0..n.div_ceil(2) {
+                            let sent = if waits {
+                                workers.send(Wait).await.is_ok()
+                            } else {
+                                workers.send(Count(1)).await.is_ok()
+                            };
+                            assert!(sent, "room");
+                        }
+                    };
+                    let producers = [tokio::spawn(send(workers.clone())), tokio::spawn(send(workers.clone()))];
+                    for producer in producers {
+                        producer.await.expect("a producer");
+                    }
+                    let all = before + n.div_ceil(2) * 2;
+                    while HANDLED.load(Ordering::Relaxed) < all {
+                        tokio::task::yield_now().await;
+                    }
+                    assert_eq!(HANDLED.load(Ordering::Relaxed), all, "each message runs once");
+                    begun.elapsed()
+                })
+            });
+        });
+    }
+    for flights in [1, 64] {
+        group.bench_function(format!("ask, {flights} in flight"), |b| {
+            b.iter_custom(|n| {
+                runtime.block_on(async {
+                    let begun = Instant::now();
+                    let ask = |workers: Workers<BenchMessage>| async move {
+                        for _ in 0..n.div_ceil(flights) {
+                            workers.ask(Count(1)).await.expect("an answer");
+                        }
+                    };
+                    let askers: Vec<_> = (0..flights).map(|_| tokio::spawn(ask(workers.clone()))).collect();
+                    for asker in askers {
+                        asker.await.expect("an asker");
+                    }
+                    begun.elapsed()
+                })
+            });
+        });
+    }
+    group.finish();
+    runtime.block_on(node.leave());
+}
+
 fn between_nodes(c: &mut Criterion) {
     let (host_runtime, client_runtime) = (runtime(1), runtime(1));
     let few = ids(ENTITIES);
@@ -243,5 +306,5 @@ fn between_nodes(c: &mut Criterion) {
     host_runtime.block_on(host.leave());
 }
 
-criterion_group!(benches, local, between_nodes);
+criterion_group!(benches, local, workers, between_nodes);
 criterion_main!(benches);

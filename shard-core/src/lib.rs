@@ -18,6 +18,7 @@
 //! | 7 | [`region`], [`coordinator`] | lanes that own shards and streams; the allocator and its planner |
 //! | 6 | [`shard`] | the life cycles of one shard's entities |
 //! | 5 | [`election`], [`session`], [`passivation`] | who reigns; whether this node lives; who is put to sleep |
+//! | 5 | [`workers`] | pools of workers without ids or shards |
 //! | 4 | [`wire`] | messages between machines, framing, reliable links |
 //! | 4 | [`prelude`] | what authors of entities import |
 //! | 3 | [`allocation`] | strategies and plans |
@@ -72,6 +73,8 @@ pub mod shard;
 pub mod sim;
 #[cfg(feature = "alloc")]
 pub mod wire;
+#[cfg(feature = "alloc")]
+pub mod workers;
 
 #[doc = include_str!("../docs/protocol.md")]
 pub mod protocol {}

@@ -63,6 +63,8 @@ pub enum Bound {
     /// The entities of the type that are being put to sleep on the node: as many as may be awake, and the entity would have to
     /// be woken.
     Stopping,
+    /// What may wait for the workers of a pool ([`workers`](crate::workers)) together.
+    Workers,
 }
 
 impl Reason {
@@ -93,6 +95,7 @@ impl Reason {
                 4 => Bound::Asks,
                 5 => Bound::Tenant,
                 6 => Bound::Stopping,
+                7 => Bound::Workers,
                 _ => Bound::Lane,
             }),
             2 => Self::NoHome,
@@ -136,6 +139,7 @@ impl fmt::Display for Bound {
             Self::Asks => "too many questions wait for an answer",
             Self::Tenant => "the entity's tenant has as much waiting as it may",
             Self::Stopping => "too many entities of the type are still being put to sleep",
+            Self::Workers => "as many messages wait for the pool's workers as may",
         })
     }
 }
@@ -300,7 +304,16 @@ mod tests {
 
     #[test]
     fn every_reason_survives_the_wire_but_for_its_sizes() {
-        let bounds = [Bound::Entity, Bound::Shard, Bound::Lane, Bound::Link, Bound::Asks, Bound::Tenant];
+        let bounds = [
+            Bound::Entity,
+            Bound::Shard,
+            Bound::Lane,
+            Bound::Link,
+            Bound::Asks,
+            Bound::Tenant,
+            Bound::Stopping,
+            Bound::Workers,
+        ];
         let tagged = [Reason::UnknownMessage { tag: 9 }, Reason::Garbled { tag: 65_535 }];
         let plain = [Reason::NoHome, Reason::Stopping, Reason::Unavailable, Reason::Expired, Reason::NoSuchType];
         for reason in bounds.map(Reason::Full).into_iter().chain(tagged).chain(plain) {

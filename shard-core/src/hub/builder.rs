@@ -296,7 +296,7 @@ fn io(what: &'static str, error: &std::io::Error) -> ConfigError {
 }
 
 /// From the system's entropy, by way of the standard library's keyed hasher: good enough for names that must not repeat.
-fn random() -> u64 {
+pub(super) fn random() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
     hasher.write_u64(clock::now().as_nanos());

@@ -206,6 +206,7 @@ fn look(shared: &Shared, node: &Node, registered: usize, now: Instant) {
 fn close(shared: &Arc<Shared>) {
     shared.set_live_until(Instant::ZERO);
     shared.each_door(|door| door.close(Reason::Stopping));
+    shared.each_crew(|crew| crew.close());
     shared.stand(|standing| standing.left = true);
 }
 

@@ -12,6 +12,8 @@
 //!        +---- control frames --------------> control task (election, session, allocator) ---- first ------->+
 //! ```
 //! While much bulk is under way to a peer, control frames have a connection of their own beside it.
+//! Pools of [workers](crate::workers) stand beside the lanes: a task for each worker and one per pool that keeps the time; callers
+//! place a message under one short lock.
 //!
 //! Nothing waits for the control task: callers reach lanes by one short lock, lanes read one atomic before every handler.
 //! May import everything but `sim`.
@@ -24,6 +26,7 @@ mod builder;
 mod clock;
 mod control;
 mod control_queue;
+mod crew;
 mod deliver;
 mod entity_host;
 mod events;
@@ -39,9 +42,11 @@ mod proxy_host;
 mod region;
 mod runtime;
 mod shared;
+mod shift;
 #[cfg(test)]
 mod tests;
 mod vitals;
+mod workers;
 
 pub use builder::NodeBuilder;
 pub use clock::now;
@@ -50,3 +55,4 @@ pub use hosting::{Proxy, Sharding};
 pub use node::{LeaveReport, Node, Status};
 pub use runtime::{Boxed, Either, Read, Runtime, Socket, Write, race, timeout, yield_now};
 pub use shared::Counters;
+pub use workers::{Workers, WorkersBuilder, WorkersReport};

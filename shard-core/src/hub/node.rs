@@ -242,7 +242,7 @@ impl<R: Runtime> Node<R> {
         self.leave_within(Duration::from_secs(10)).await
     }
 
-    /// Hands all shards over, waits until what this node's callers sent is settled and what it said is acknowledged, then
+    /// Hands all shards over, lets the [workers](Self::workers) finish what they have, waits until what this node's callers sent is settled and what it said is acknowledged, then
     /// leaves and stops. If that takes longer than `limit`, it stops all the same, and its session runs out.
     pub async fn leave_within(self, limit: Duration) -> LeaveReport {
         let begun = clock::now();
@@ -252,7 +252,12 @@ impl<R: Runtime> Node<R> {
         let patience = begun + limit.mul_f32(0.8);
         let mut settled_at = None;
         while clock::now() < patience {
-            if shared.is_settled() {
+            let settled = shared.is_settled();
+            // Entities that go may need workers, and workers may send to entities: they go in between.
+            if settled || clock::now().since(begun) >= limit / 2 {
+                shared.each_crew(|crew| crew.close());
+            }
+            if settled && shared.crews_are_gone() {
                 let since = *settled_at.get_or_insert_with(clock::now);
                 // What it said last should arrive; but a node that died will never acknowledge it.
                 if shared.is_acknowledged() || clock::now().since(since) >= LAST_WORDS {

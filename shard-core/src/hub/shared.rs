@@ -12,6 +12,7 @@ use std::vec::Vec;
 use super::bell::Bell;
 use super::clock::Alarms;
 use super::control_queue::ControlQueue;
+use super::crew::AnyCrew;
 use super::events::{Event, Events};
 use super::peers::{Peer, Peers};
 use super::runtime::Boxed;
@@ -45,7 +46,7 @@ pub struct Counters {
     pub shards_lost: u64,
     /// Sessions that ended before they were renewed.
     pub sessions_lost: u64,
-    /// Entities started.
+    /// Entities started, and workers.
     pub entities_started: u64,
     /// Connections refused or dropped because of what they sent.
     pub peers_refused: u64,
@@ -186,6 +187,8 @@ pub(super) struct Shared {
     pub(super) standing: Mutex<Standing>,
     doors: RwLock<BTreeMap<Kind, Arc<dyn Door>>>,
     references: RwLock<BTreeMap<&'static str, Arc<dyn Any + Send + Sync>>>,
+    /// Pools of workers, by their types' names.
+    crews: RwLock<BTreeMap<&'static str, Arc<dyn AnyCrew>>>,
     spawn: Box<dyn Fn(Boxed<()>) + Send + Sync>,
     log: Box<dyn Fn(&Event) + Send + Sync>,
     stopped: AtomicBool,
@@ -222,6 +225,7 @@ impl Shared {
             standing: Mutex::new(Standing::default()),
             doors: RwLock::new(BTreeMap::new()),
             references: RwLock::new(BTreeMap::new()),
+            crews: RwLock::new(BTreeMap::new()),
             spawn,
             log,
             stopped: AtomicBool::new(false),
@@ -255,6 +259,7 @@ impl Shared {
         self.tell_control(ToControl::Stop);
         self.alarm_bell.ring();
         self.each_door(|door| door.close(Reason::Stopping));
+        self.each_crew(|crew| crew.close());
         for peer in self.peers.all() {
             peer.bell.ring();
         }
@@ -270,7 +275,8 @@ impl Shared {
         // A door holds its node: without this neither would ever be freed.
         let doors = std::mem::take(&mut *self.doors.write().unwrap_or_else(PoisonError::into_inner));
         let references = std::mem::take(&mut *self.references.write().unwrap_or_else(PoisonError::into_inner));
-        drop((doors, references));
+        let crews = std::mem::take(&mut *self.crews.write().unwrap_or_else(PoisonError::into_inner));
+        drop((doors, references, crews));
         self.stand(|_| ());
     }
 
@@ -359,9 +365,36 @@ impl Shared {
         if let Some(taken) = doors.get(&kind) {
             return Err(taken.name());
         }
+        if self.crews.read().unwrap_or_else(PoisonError::into_inner).contains_key(name) {
+            return Err(name);
+        }
         doors.insert(kind, door);
         self.references.write().unwrap_or_else(PoisonError::into_inner).insert(name, references);
         Ok(())
+    }
+
+    /// Registers a pool of workers. False: its name is taken, by a pool or an entity type.
+    pub(super) fn add_crew(&self, crew: Arc<dyn AnyCrew>) -> bool {
+        let doors = self.doors.write().unwrap_or_else(PoisonError::into_inner);
+        let mut crews = self.crews.write().unwrap_or_else(PoisonError::into_inner);
+        let name = crew.name();
+        let taken = crews.contains_key(name) || doors.values().any(|door| door.name() == name);
+        if !taken {
+            crews.insert(name, crew);
+        }
+        !taken
+    }
+
+    pub(super) fn each_crew(&self, mut f: impl FnMut(&dyn AnyCrew)) {
+        let crews: Vec<_> = self.crews.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect();
+        crews.iter().for_each(|crew| f(&**crew));
+    }
+
+    /// Whether the pools are closed and nobody is in them.
+    pub(super) fn crews_are_gone(&self) -> bool {
+        let mut gone = true;
+        self.each_crew(|crew| gone &= crew.is_gone());
+        gone
     }
 
     /// Changes what is known of the node's standing and wakes who waits for it.
