@@ -1,0 +1,3 @@
+//! Vectors of the reference, translated to shards, and what holds on any graph.
+
+mod heavy;
