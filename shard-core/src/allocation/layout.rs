@@ -63,6 +63,7 @@ pub struct Layout {
     counts: Vec<u32>,
     loads: Vec<u32>,
     edges: Vec<Edge>,
+    said: Vec<u32>,
     settled: Vec<Instant>,
     in_flight: usize,
 }
@@ -79,6 +80,7 @@ impl Layout {
             counts: Vec::new(),
             loads: Vec::new(),
             edges: Vec::new(),
+            said: Vec::new(),
             settled: vec![Instant::ZERO; shards as usize],
             in_flight: 0,
         }
@@ -144,6 +146,13 @@ impl Layout {
         self.edges = tidied(edges, self.seats.len() as u32);
     }
 
+    /// What a shard says to all others, in the unit of [`set_edges`](Self::set_edges), where edges are only the heaviest of
+    /// what was observed. With the first of them, the others say nothing but what their edges carry.
+    pub fn set_said(&mut self, shard: ShardId, weight: u32) {
+        self.said.resize(self.seats.len(), 0);
+        self.said[shard.0 as usize] = weight;
+    }
+
     /// A shard belongs to `owner`, and is not on its way.
     pub fn settle(&mut self, now: Instant, shard: ShardId, owner: NodeIx) {
         assert!(owner.at() < self.nodes.len(), "the owner is a node");
@@ -177,6 +186,7 @@ impl Layout {
             counts: &self.counts,
             loads: &self.loads,
             edges: &self.edges,
+            said: &self.said,
             settled: &self.settled,
             in_flight: self.in_flight,
             zones: self.nodes.iter().map(|node| node.zone.0.saturating_add(1)).max().unwrap_or(0),

@@ -35,6 +35,7 @@
 //! | [`WeightedMove`] | where most room is by count | load, within a budget | shards that differ in load |
 //! | [`Rebalancing`] | as the one it is around | load, towards nodes with less memory in use | entities that differ in size |
 //! | [`Rebalancing`] | the inner one's | load towards nodes with memory to spare | nodes that fill up unevenly |
+//! | [`Repartitioning`] | the inner one's | what talks to each other onto one node | shards that call each other |
 //! | [`WeightedRendezvous`] | by draw and capacity | what a change of nodes calls for | homes that outlive a full restart |
 //! | [`ConsistentHashing`], [`Hash`](struct@Hash) | by ring, by number | what the rule names | owners that others compute too |
 //! | [`TwoChoices`], [`ActivationCount`] | the better of a few drawn | nothing | very many nodes; nodes that warm up |
@@ -109,7 +110,7 @@ pub use pins::{Orders, Pins};
 pub use plan::{Ledger, Limits, Move, Plan, Rejected, Why};
 pub use random::{PreferLocal, Random};
 pub use rebalancing::Rebalancing;
-pub use repartitioning::{HeavyKeys, HeavyPairs};
+pub use repartitioning::{Balance, HeavyKeys, HeavyPairs, Repartitioning};
 pub use resource_optimized::{OutOfRange, ResourceOptimized, Weights};
 pub use returning::Returning;
 pub use seed_least_shard::SeedLeastShard;

@@ -2,7 +2,7 @@
 
 use crate::time::Instant;
 
-/// What a [`Rebalancing`](super::Rebalancing) is told and what it tells.
+/// What a [`Rebalancing`](super::Rebalancing) or a [`Repartitioning`](super::Repartitioning) is told and what it tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Switch {
     /// Nothing moves before.

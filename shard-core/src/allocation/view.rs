@@ -118,6 +118,8 @@ pub struct ClusterView<'a> {
     pub(super) loads: &'a [u32],
     /// By their shards.
     pub(super) edges: &'a [Edge],
+    /// Per shard, or empty.
+    pub(super) said: &'a [u32],
     /// Per shard.
     pub(super) settled: &'a [Instant],
     pub(super) in_flight: usize,
@@ -209,6 +211,13 @@ impl<'a> ClusterView<'a> {
     #[must_use]
     pub const fn edges(&self) -> &'a [Edge] {
         self.edges
+    }
+
+    /// What a shard says to all others, edges or not; `None`: not known.
+    #[inline]
+    #[must_use]
+    pub fn said(&self, shard: ShardId) -> Option<u32> {
+        self.said.get(shard.0 as usize).copied()
     }
 
     /// How long a shard has been with its owner; `None`: it has none.

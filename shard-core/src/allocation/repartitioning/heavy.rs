@@ -27,47 +27,66 @@ const CAPACITY_MAX: usize = 1 << 24;
 /// use shard_core::allocation::{Edge, HeavyPairs};
 /// use shard_core::id::ShardId;
 ///
-/// let mut pairs = HeavyPairs::new(10_000);
+/// let mut pairs = HeavyPairs::new(10_000, 256);
 /// pairs.add(ShardId(7), ShardId(3), 2);
 /// pairs.add(ShardId(3), ShardId(7), 1);
 /// pairs.add(ShardId(3), ShardId(3), 9);
 /// assert_eq!(pairs.edges(), [Edge::new(ShardId(3), ShardId(7), 3)]);
+/// assert_eq!(pairs.said().collect::<Vec<_>>(), [(ShardId(3), 3), (ShardId(7), 3)]);
 /// ```
 #[derive(Clone, Debug)]
-pub struct HeavyPairs(HeavyKeys);
+pub struct HeavyPairs {
+    keys: HeavyKeys,
+    /// Per shard: what it says to others in all.
+    said: Vec<u32>,
+}
 
 impl HeavyPairs {
-    /// Nothing observed, and room for `capacity` pairs, at least one.
+    /// Nothing observed, and room for `capacity` pairs of `shards` shards. O(capacity + shards).
     #[must_use]
-    pub fn new(capacity: usize) -> Self {
-        Self(HeavyKeys::new(capacity))
+    pub fn new(capacity: usize, shards: u32) -> Self {
+        Self { keys: HeavyKeys::new(capacity), said: vec![0; shards as usize] }
     }
 
-    /// `weight` more from `source` to `destination`. O(log capacity), without allocation.
+    /// `weight` more from `source` to `destination`; nothing, if one of them does not exist. O(log capacity), without
+    /// allocation.
     pub fn add(&mut self, source: ShardId, destination: ShardId, weight: u32) {
-        if source != destination {
-            let Edge { a, b, .. } = Edge::new(source, destination, weight);
-            self.0.add(u64::from(a.0) << 32 | u64::from(b.0), weight);
+        let Edge { a, b, .. } = Edge::new(source, destination, weight);
+        if a == b || b.0 as usize >= self.said.len() {
+            return;
         }
+        for end in [a, b] {
+            let said = &mut self.said[end.0 as usize];
+            *said = said.saturating_add(weight);
+        }
+        self.keys.add(u64::from(a.0) << 32 | u64::from(b.0), weight);
     }
 
     /// Everything counts half from now on, so that what was is forgotten. Once in a while, such as with every report.
     pub fn halve(&mut self) {
-        self.0.halve();
+        self.keys.halve();
+        self.said.iter_mut().for_each(|said| *said /= 2);
     }
 
     /// What is tracked now, in the order of the shards. O(pairs log pairs).
     #[must_use]
     pub fn edges(&self) -> Vec<Edge> {
         let edge = |(key, weight)| Edge::new(ShardId((key >> 32) as u32), ShardId(key as u32), weight);
-        let mut edges: Vec<Edge> = self.0.iter().map(edge).collect();
+        let mut edges: Vec<Edge> = self.keys.iter().map(edge).collect();
         edges.sort_unstable();
         edges
     }
 
-    /// Forgets everything.
+    /// The shards that said anything to others, in their order, and how much: exact, also where pairs are too many to be
+    /// tracked. For [`Layout::set_said`](crate::allocation::Layout::set_said).
+    pub fn said(&self) -> impl Iterator<Item = (ShardId, u32)> {
+        (0..).map(ShardId).zip(self.said.iter().copied()).filter(|(_, said)| *said > 0)
+    }
+
+    /// Forgets everything. O(capacity + shards).
     pub fn clear(&mut self) {
-        self.0.clear();
+        self.keys.clear();
+        self.said.fill(0);
     }
 }
 

@@ -148,12 +148,14 @@ fn a_removal_amid_a_stream_does_no_harm() {
 
 #[test]
 fn pairs_have_no_direction_and_come_in_order() {
-    let mut pairs = HeavyPairs::new(8);
-    for (from, to, weight) in [(5, 2, 1), (2, 5, 3), (9, 0, 2), (4, 4, 7)] {
+    let mut pairs = HeavyPairs::new(8, 10);
+    for (from, to, weight) in [(5, 2, 1), (2, 5, 3), (9, 0, 2), (4, 4, 7), (1, 10, 5)] {
         pairs.add(ShardId(from), ShardId(to), weight);
     }
     let edge = |a, b, weight| Edge::new(ShardId(a), ShardId(b), weight);
     assert_eq!(pairs.edges(), [edge(0, 9, 2), edge(2, 5, 4)]);
+    let said: Vec<_> = pairs.said().map(|(shard, said)| (shard.0, said)).collect();
+    assert_eq!(said, [(0, 2), (2, 4), (5, 4), (9, 2)]);
     pairs.halve();
     assert_eq!(pairs.edges(), [edge(0, 9, 1), edge(2, 5, 2)]);
     pairs.clear();
