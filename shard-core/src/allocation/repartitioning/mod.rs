@@ -49,13 +49,44 @@ pub struct Repartitioning<S, C = Switch> {
     switch: C,
     terms: Terms,
     stay: BTreeSet<ShardId>,
-    /// Where and when a shard was moved last for what it talks to.
-    brought: BTreeMap<ShardId, (NodeKey, Instant)>,
+    brought: BTreeMap<ShardId, Brought>,
     /// The last round had moves.
     busy: bool,
     /// Memory kept between rounds; it carries no meaning from one to the next.
     held: Held,
     ledger: Ledger,
+}
+
+/// A shard that was moved for what it talks to.
+#[derive(Clone, Copy, Debug)]
+struct Brought {
+    to: NodeKey,
+    at: Instant,
+    /// How often, without a long rest in between.
+    times: u32,
+}
+
+impl Brought {
+    fn is_there(&self, view: &ClusterView<'_>, shard: ShardId) -> bool {
+        view.counted(shard).is_some_and(|ix| view.node(ix).id == self.to)
+    }
+
+    /// How long it stays: twice as long each time.
+    fn stay(&self, cool_down: Duration) -> Duration {
+        cool_down.saturating_mul(1 << (self.times.saturating_sub(1)).min(10))
+    }
+
+    /// The same, moved again.
+    fn again(former: Option<Self>, to: NodeKey, at: Instant, cool_down: Duration) -> Self {
+        let times = former.map_or(1, |it| {
+            if it.at == at {
+                // Asked twice at one moment.
+                return it.times;
+            }
+            if at.since(it.at) >= it.stay(cool_down).saturating_mul(4) { 1 } else { it.times.saturating_add(1) }
+        });
+        Self { to, at, times }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +149,9 @@ impl<S, C: Source<Switch>> Repartitioning<S, C> {
         self
     }
 
-    /// A shard that came less than `cool_down` ago stays.
+    /// A shard that came less than `cool_down` ago stays. One that is moved for what it talks to again and again stays twice as
+    /// long each time, a thousand times as long at most, until it has rested four times as long as that: what is observed
+    /// varies, and where two nodes draw a shard about alike it would follow every change.
     #[must_use]
     pub const fn cooling_down(mut self, cool_down: Duration) -> Self {
         self.terms.cool_down = cool_down;
@@ -196,11 +229,10 @@ impl<S: AllocationStrategy, C: Source<Switch>> Repartitioning<S, C> {
     fn plan_inner(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>, even: bool) {
         let before = plan.moves().len();
         let cool_down = self.terms.cool_down;
-        let is_there = |shard: ShardId, node: NodeKey| view.counted(shard).is_some_and(|ix| view.node(ix).id == node);
         let lately = self
             .brought
             .iter()
-            .filter(|(shard, (node, at))| view.now().since(*at) < cool_down && is_there(**shard, *node));
+            .filter(|(shard, brought)| view.now().since(brought.at) < cool_down && brought.is_there(view, **shard));
         let mut lately = lately.map(|(shard, _)| *shard).peekable();
         let seen = if lately.peek().is_some() { self.held.hold(view, lately) } else { *view };
         if even {
@@ -218,10 +250,8 @@ impl<S: AllocationStrategy, C: Source<Switch>> Repartitioning<S, C> {
             self.inner.plan(&seen, &mut plan.within(&seen));
         }
         for m in &plan.moves()[before..] {
-            if let Some((node, _)) = self.brought.remove(&m.shard)
-                && !matches!(m.why, Why::Count | Why::Load)
-                && node == view.node(m.from).id
-            {
+            let ruled = !matches!(m.why, Why::Count | Why::Load);
+            if self.brought.remove(&m.shard).is_some_and(|brought| ruled && brought.to == view.node(m.from).id) {
                 self.stay.insert(m.shard);
             }
         }
@@ -230,7 +260,13 @@ impl<S: AllocationStrategy, C: Source<Switch>> Repartitioning<S, C> {
     /// Lets pairs of nodes exchange shards; returns how many were moved.
     fn exchange(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>, graph: Graph, room: usize) -> usize {
         let cool_down = self.terms.cool_down;
-        let settled = |shard: &ShardId| view.age(*shard).is_some_and(|age| age >= cool_down);
+        let rests = |shard: &ShardId, brought: &Brought| {
+            brought.is_there(view, *shard) && view.now().since(brought.at) < brought.stay(cool_down)
+        };
+        let settled = |shard: &ShardId| {
+            let long_here = view.age(*shard).is_some_and(|age| age >= cool_down);
+            long_here && !self.brought.get(shard).is_some_and(|brought| rests(shard, brought))
+        };
         let mut movable: Vec<(NodeIx, ShardId)> = view
             .shards()
             .filter(|shard| !plan.is_moving(*shard) && settled(shard) && !self.stay.contains(shard))
@@ -249,7 +285,11 @@ impl<S: AllocationStrategy, C: Source<Switch>> Repartitioning<S, C> {
             exchanges.run(plan, pair);
         }
         let moves = &plan.moves()[before..];
-        self.brought.extend(moves.iter().map(|m| (m.shard, (view.node(m.to).id, view.now()))));
+        for m in moves {
+            let former = self.brought.get(&m.shard).copied();
+            let brought = Brought::again(former, view.node(m.to).id, view.now(), cool_down);
+            self.brought.insert(m.shard, brought);
+        }
         moves.len()
     }
 }

@@ -126,12 +126,10 @@ fn nobody_undoes_what_the_other_did() {
         let (layout, made) = thousand_rounds(strategy, true);
         let cut_permille =
             cut(&layout) * 1_000 / layout.view(T0, 0).edges().iter().map(|it| u64::from(it.weight)).sum::<u64>();
-        let last = made.values().flatten().max().copied().unwrap_or(0);
         let moves: BTreeMap<Why, usize> = made.iter().map(|(why, all)| (*why, all.len())).collect();
-        assert!(
-            cut_permille < 300 && last < 900 && moves.values().sum::<usize>() < 250,
-            "{cut_permille}, {last}, {moves:?}"
-        );
+        // Most of it at once and when somebody comes; later on what is drawn both ways alike, less and less often.
+        let late = made.values().flatten().filter(|second| **second >= 1_000).count();
+        assert!(cut_permille < 200 && moves[&Why::Affinity] < 170 && late < 25, "{cut_permille}, {moves:?}, {late}");
     }
     let strategies: [&mut dyn AllocationStrategy; 2] = [&mut counting.clone(), &mut loading.clone()];
     for strategy in strategies {
