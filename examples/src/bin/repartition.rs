@@ -115,7 +115,9 @@ fn run(graph: Graph, args: &Args) -> Outcome {
     let mut layout = deal(&mut strategy, args);
     let mut sketches: Vec<HeavyPairs> =
         (0..args.nodes).map(|_| HeavyPairs::new(args.pairs as usize, args.shards.get())).collect();
-    let (calls, before) = remote(&layout, &mut traffic);
+    // The same calls are looked at before and after.
+    let sample = traffic.clone();
+    let (calls, before) = remote(&layout, sample.clone());
     let (mut ledger, mut moves, mut last, mut rounds) = (Ledger::new(), 0, 0, None);
     let mut apart = spread(&layout);
     for round in 0..WARM_UP + args.patience {
@@ -135,7 +137,7 @@ fn run(graph: Graph, args: &Args) -> Outcome {
             break;
         }
     }
-    let (_, after) = remote(&layout, &mut traffic);
+    let (_, after) = remote(&layout, sample);
     Outcome { calls, before, after, moves, rounds, apart }
 }
 
@@ -161,7 +163,7 @@ fn deal(strategy: &mut impl AllocationStrategy, args: &Args) -> Layout {
 }
 
 /// A round of calls: all of them, and those that go from node to node.
-fn remote(layout: &Layout, traffic: &mut Traffic) -> (u64, u64) {
+fn remote(layout: &Layout, mut traffic: Traffic) -> (u64, u64) {
     let view = layout.view(Instant::ZERO, 0);
     let (mut all, mut remote) = (0, 0);
     traffic.round(|from, to| {

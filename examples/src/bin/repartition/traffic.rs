@@ -58,6 +58,7 @@ fn key(id: &str) -> (u64, u64) {
 }
 
 /// The entities of one graph.
+#[derive(Clone)]
 pub(crate) struct Traffic {
     graph: Graph,
     /// By entity: its shard, and where its group begins and ends.

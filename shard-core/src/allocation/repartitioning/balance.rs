@@ -36,7 +36,7 @@ impl Balance {
             let capacity = u64::from(view.node(ix).capacity.max(1));
             match self {
                 Self::Counts => 1,
-                _ if known => memory(ix).max(1).min(1 << 50) * (1 << 12) / capacity,
+                _ if known => memory(ix).clamp(1, 1 << 50) * (1 << 12) / capacity,
                 _ => (1 << 32) / capacity,
             }
         };

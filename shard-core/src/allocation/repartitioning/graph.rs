@@ -27,8 +27,9 @@ pub(super) struct Link {
 }
 
 impl Graph {
-    /// Strong is an edge with at least `permille` thousandths of what either of its ends says. O(shards + edges).
-    pub(super) fn of(view: &ClusterView<'_>, plan: &Plan<'_>, permille: u32) -> Self {
+    /// Strong is an edge with at least so many thousandths of what either of its ends says, and that weight.
+    /// O(shards + edges).
+    pub(super) fn of(view: &ClusterView<'_>, plan: &Plan<'_>, (permille, least): (u32, u32)) -> Self {
         let shards = view.shards().len();
         let mut said = alloc::vec![0_u64; shards];
         let mut starts = alloc::vec![0_u32; shards + 1];
@@ -49,7 +50,7 @@ impl Graph {
         for edge in view.edges() {
             let weight = u128::from(edge.weight) * 1_000;
             let is_part = |end: ShardId| weight >= u128::from(said[end.0 as usize]) * u128::from(permille);
-            let strong = is_part(edge.a) || is_part(edge.b);
+            let strong = edge.weight >= least && (is_part(edge.a) || is_part(edge.b));
             for (from, to) in [(edge.a, edge.b), (edge.b, edge.a)] {
                 let at = &mut next[from.0 as usize];
                 links[*at as usize] = Link { to, weight: edge.weight, strong };

@@ -96,14 +96,15 @@ struct Terms {
     tolerance_shards: u32,
     min_gain_permille: u32,
     strong_permille: u32,
+    strong_weight: u32,
     cool_down: Duration,
     at_once: usize,
 }
 
 impl<S, C: Source<Switch>> Repartitioning<S, C> {
     /// `inner` places and evens out. Nodes may be 100 thousandths of the mean count apart, two shards at least; a step gains 10
-    /// thousandths of what its shards say, and follows an edge with 50; a shard that came less than a minute ago stays; 50
-    /// shards are on their way at once.
+    /// thousandths of what its shards say, and follows an edge with 50 thousandths and a weight of 10; a shard that came less
+    /// than a minute ago stays; 50 shards are on their way at once.
     #[must_use]
     pub const fn new(inner: S, switch: C) -> Self {
         let terms = Terms {
@@ -112,6 +113,7 @@ impl<S, C: Source<Switch>> Repartitioning<S, C> {
             tolerance_shards: 2,
             min_gain_permille: 10,
             strong_permille: 50,
+            strong_weight: 10,
             cool_down: Duration::from_secs(60),
             at_once: 50,
         };
@@ -142,10 +144,11 @@ impl<S, C: Source<Switch>> Repartitioning<S, C> {
         self
     }
 
-    /// A shard follows another if what they say to each other is `permille` thousandths of all that either says.
+    /// A shard follows another if what they say to each other is `permille` thousandths of all that either says, and `weight`
+    /// at least: where weights are messages, fewer than ten may have been chance.
     #[must_use]
-    pub const fn heeding(mut self, permille: u32) -> Self {
-        self.terms.strong_permille = permille;
+    pub const fn heeding(mut self, permille: u32, weight: u32) -> Self {
+        (self.terms.strong_permille, self.terms.strong_weight) = (permille, weight);
         self
     }
 
@@ -205,7 +208,7 @@ impl<S: AllocationStrategy, C: Source<Switch>> AllocationStrategy for Repartitio
         if suspended.is_some() || room == 0 {
             return;
         }
-        let graph = Graph::of(view, plan, self.terms.strong_permille);
+        let graph = Graph::of(view, plan, (self.terms.strong_permille, self.terms.strong_weight));
         let cut_ppm = graph.cut_ppm(view);
         let moves = self.exchange(view, plan, graph, room);
         let completed = u64::from(core::mem::replace(&mut self.busy, moves > 0) && moves == 0);

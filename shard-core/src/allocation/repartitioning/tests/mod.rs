@@ -26,7 +26,7 @@ fn at(secs: u64) -> Instant {
 
 /// Around a strategy that moves nothing, so that all moves are its own.
 fn alone(tolerance: u32) -> Repartitioning<Random> {
-    Repartitioning::new(Random, Switch::new()).cooling_down(Duration::ZERO).tolerating(0, tolerance)
+    Repartitioning::new(Random, Switch::new()).cooling_down(Duration::ZERO).heeding(50, 1).tolerating(0, tolerance)
 }
 
 fn homes(layout: &Layout) -> Vec<u16> {
@@ -145,10 +145,11 @@ fn what_has_just_come_stays_and_what_nobody_heeds_draws_nothing() {
     assert_eq!(round(&mut strategy, &mut layout, at(60)).len(), 3);
     // They say a hundred times as much to others that nobody tracks.
     let mut layout = three_pairs(10, 10);
+    assert_eq!(round(&mut alone(2).heeding(50, 5), &mut layout, at(0)), []);
     (0..20).for_each(|shard| layout.set_said(ShardId(shard), 400));
     assert_eq!(round(&mut alone(2), &mut layout, at(0)), []);
-    assert_eq!(round(&mut alone(2).heeding(10).gaining(11), &mut layout, at(0)), []);
-    assert_eq!(round(&mut alone(2).heeding(10), &mut layout, at(0)).len(), 3);
+    assert_eq!(round(&mut alone(2).heeding(10, 4).gaining(11), &mut layout, at(0)), []);
+    assert_eq!(round(&mut alone(2).heeding(10, 4), &mut layout, at(0)).len(), 3);
 }
 
 #[test]
@@ -161,7 +162,8 @@ fn a_leaving_node_neither_gives_nor_takes() {
 #[test]
 fn a_suspended_one_moves_nothing_and_reports_what_it_found() {
     let switch = Shared::new(Switch::new());
-    let mut strategy = Repartitioning::new(LeastShard::default(), switch.clone()).cooling_down(Duration::ZERO);
+    let mut strategy =
+        Repartitioning::new(LeastShard::default(), switch.clone()).cooling_down(Duration::ZERO).heeding(50, 4);
     let mut layout = three_pairs(10, 10);
     switch.change(|switch| switch.suspend(at(5)));
     assert_eq!(round(&mut strategy, &mut layout, at(4)), []);
@@ -190,7 +192,7 @@ fn within_the_tolerance_the_inner_one_evens_nothing_out_and_beyond_it_does() {
 #[test]
 fn what_a_rule_takes_back_is_left_to_it() {
     let mut strategy = Repartitioning::new(Hash, Switch::new()).cooling_down(Duration::ZERO).tolerating(0, 10);
-    let mut layout = talking(&[&[0, 2, 4], &[1, 3, 5]], &[(0, 1, 1), (2, 3, 1)]);
+    let mut layout = talking(&[&[0, 2, 4], &[1, 3, 5]], &[(0, 1, 10), (2, 3, 10)]);
     let moves: Vec<usize> = (0..9).map(|second| round(&mut strategy, &mut layout, at(second)).len()).collect();
     assert_eq!(homes(&layout), [0, 1, 0, 1, 0, 1]);
     assert_eq!(moves[5..], [0, 0, 0, 0], "{moves:?}");
