@@ -28,6 +28,23 @@ impl Balance {
         }
     }
 
+    /// What each node carries when everything in flight and planned is over. O(shards).
+    fn carried(self, view: &ClusterView<'_>, plan: &Plan<'_>) -> Vec<u64> {
+        let mut carried = alloc::vec![0_u64; view.nodes().len()];
+        for shard in view.shards() {
+            if let Some(ix) = view.counted(shard) {
+                carried[ix.at()] += self.weight(view, shard);
+            }
+        }
+        // What an outer strategy does not show was not weighed.
+        for m in plan.moves().iter().filter(|m| view.home(m.shard) == Some(m.from)) {
+            let weight = self.weight(view, m.shard);
+            carried[m.from.at()] -= weight;
+            carried[m.to.at()] += weight;
+        }
+        carried
+    }
+
     /// How hot a unit of weight makes each node.
     fn factors(self, view: &ClusterView<'_>) -> Vec<u64> {
         let memory = |ix: NodeIx| view.node(ix).stats.map_or(0, |stats| stats.memory_used);
@@ -55,20 +72,12 @@ pub(super) struct Heats {
 
 impl Heats {
     /// Nodes may be `permille` thousandths of the mean apart, or as much as `shards` shards of mean weight if that is more.
-    /// O(shards + nodes).
+    /// O(nodes) by count, else O(shards + nodes).
     pub(super) fn of(view: &ClusterView<'_>, plan: &Plan<'_>, balance: Balance, permille: u32, shards: u32) -> Self {
-        let mut carried = alloc::vec![0_u64; view.nodes().len()];
-        for shard in view.shards() {
-            if let Some(ix) = view.counted(shard) {
-                carried[ix.at()] += balance.weight(view, shard);
-            }
-        }
-        // What an outer strategy does not show was not weighed.
-        for m in plan.moves().iter().filter(|m| view.home(m.shard) == Some(m.from)) {
-            let weight = balance.weight(view, m.shard);
-            carried[m.from.at()] -= weight;
-            carried[m.to.at()] += weight;
-        }
+        let carried = match balance {
+            Balance::Counts => plan.counts().iter().map(|count| u64::from(*count)).collect(),
+            Balance::Loads | Balance::Memory => balance.carried(view, plan),
+        };
         let mut heats = Self { balance, carried, factors: balance.factors(view), tolerance: 0 };
         let candidates = view.candidates();
         let total = candidates.iter().fold(0_u128, |sum, ix| sum.saturating_add(heats.heat(*ix)));

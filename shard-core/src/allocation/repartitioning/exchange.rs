@@ -22,11 +22,38 @@ pub(super) struct Exchanges<'a, 'v> {
     pub(super) view: &'a ClusterView<'v>,
     pub(super) graph: Graph,
     pub(super) heats: Heats,
-    /// By node, then by number: the shards that may be moved.
-    pub(super) movable: Vec<(NodeIx, ShardId)>,
+    pub(super) movable: Movable,
     pub(super) min_gain_permille: u32,
     /// How many more moves may be made.
     pub(super) room: usize,
+}
+
+/// The shards that may be moved, by node.
+#[derive(Debug)]
+pub(super) struct Movable {
+    /// Per node, and the end of the last.
+    starts: Vec<u32>,
+    shards: Vec<ShardId>,
+}
+
+impl Movable {
+    /// What may be moved, given twice, and always in the same order. O(shards + nodes).
+    pub(super) fn of<I: Iterator<Item = (NodeIx, ShardId)>>(nodes: usize, movable: impl Fn() -> I) -> Self {
+        let mut starts = alloc::vec![0_u32; nodes + 1];
+        movable().for_each(|(ix, _)| starts[ix.at() + 1] += 1);
+        (0..nodes).for_each(|at| starts[at + 1] += starts[at]);
+        let mut next = starts.clone();
+        let mut shards = alloc::vec![ShardId(0); starts[nodes] as usize];
+        for (ix, shard) in movable() {
+            shards[next[ix.at()] as usize] = shard;
+            next[ix.at()] += 1;
+        }
+        Self { starts, shards }
+    }
+
+    fn on(&self, ix: NodeIx) -> &[ShardId] {
+        &self.shards[self.starts[ix.at()] as usize..self.starts[ix.at() + 1] as usize]
+    }
 }
 
 /// What a node of a pair has on offer, by what is gained if it goes to the other one.
@@ -43,31 +70,36 @@ struct Pair {
 /// One step: what the node with this number in the pair gives, and gets for it.
 type Step = (usize, Going);
 
-impl Exchanges<'_, '_> {
-    /// The pairs of nodes that have something to exchange, those with most to gain first.
-    /// O(links log links) of the shards that may be moved.
-    pub(super) fn pairs(&self) -> Vec<[NodeIx; 2]> {
-        let mut scores: BTreeMap<[NodeIx; 2], u64> = BTreeMap::new();
-        let mut by_node: BTreeMap<NodeIx, (i64, bool)> = BTreeMap::new();
-        for (home, shard) in &self.movable {
-            by_node.clear();
-            for link in self.graph.links(*shard) {
-                let Some(place) = self.graph.place(link.to) else { continue };
-                let (weight, strong) = by_node.entry(place).or_default();
-                *weight += i64::from(link.weight);
-                *strong |= link.strong;
-            }
-            let own = by_node.get(home).map_or(0, |(weight, _)| *weight);
-            let drawing = by_node.iter().filter(|(ix, (weight, strong))| *ix != home && *strong && *weight > own);
-            for (ix, (weight, _)) in drawing.filter(|(ix, _)| self.view.is_candidate(**ix)) {
-                *scores.entry([*home.min(ix), *home.max(ix)]).or_default() += weight.abs_diff(own);
+/// The pairs of nodes that have something to exchange, those with most to gain first; `talking` are the shards that may be
+/// moved and talk to others. O(links log nodes) of these.
+pub(super) fn pairs(
+    view: &ClusterView<'_>,
+    graph: &Graph,
+    talking: impl Iterator<Item = (NodeIx, ShardId)>,
+) -> Vec<[NodeIx; 2]> {
+    let mut scores: BTreeMap<[NodeIx; 2], u64> = BTreeMap::new();
+    let mut by_node: BTreeMap<NodeIx, (i64, bool)> = BTreeMap::new();
+    for (home, shard) in talking {
+        by_node.clear();
+        for link in graph.links(shard) {
+            let Some(place) = graph.place(link.to) else { continue };
+            let (weight, strong) = by_node.entry(place).or_default();
+            *weight += i64::from(link.weight);
+            *strong |= link.strong;
+        }
+        let own = by_node.get(&home).map_or(0, |(weight, _)| *weight);
+        for (ix, (weight, strong)) in &by_node {
+            if *ix != home && *strong && *weight > own && view.is_candidate(*ix) {
+                *scores.entry([home.min(*ix), home.max(*ix)]).or_default() += weight.abs_diff(own);
             }
         }
-        let mut pairs: Vec<_> = scores.into_iter().map(|(pair, score)| (Reverse(score), pair)).collect();
-        pairs.sort_unstable();
-        pairs.into_iter().map(|(_, pair)| pair).collect()
     }
+    let mut pairs: Vec<_> = scores.into_iter().map(|(pair, score)| (Reverse(score), pair)).collect();
+    pairs.sort_unstable();
+    pairs.into_iter().map(|(_, pair)| pair).collect()
+}
 
+impl Exchanges<'_, '_> {
     /// Lets two nodes exchange shards as long as that pays; returns how many were moved.
     pub(super) fn run(&mut self, plan: &mut Plan<'_>, nodes: [NodeIx; 2]) -> usize {
         let mut pair = self.pair(plan, nodes);
@@ -97,9 +129,15 @@ impl Exchanges<'_, '_> {
         };
         for side in [0, 1] {
             let (from, to) = (nodes[side], nodes[1 - side]);
-            let begin = self.movable.partition_point(|(ix, _)| *ix < from);
-            let end = self.movable.partition_point(|(ix, _)| *ix <= from);
-            for (_, shard) in self.movable[begin..end].iter().filter(|(_, shard)| !plan.is_moving(*shard)) {
+            // Of those that talk to nobody any will do, as many as could be needed.
+            let mut fillers = TRIED + self.room;
+            for shard in self.movable.on(from).iter().filter(|shard| !plan.is_moving(**shard)) {
+                if self.graph.links(*shard).is_empty() {
+                    if fillers == 0 {
+                        continue;
+                    }
+                    fillers -= 1;
+                }
                 let gain = self.graph.gain(*shard, from, to);
                 pair.gains.insert(*shard, (side, gain));
                 pair.offers[side].insert((gain, Reverse(*shard)));

@@ -8,7 +8,6 @@ mod heavy;
 mod tests;
 
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::vec::Vec;
 
 use super::held::Held;
 use super::shared::Source;
@@ -18,7 +17,7 @@ use crate::id::{NodeKey, ShardId};
 use crate::time::{Duration, Instant};
 pub use balance::Balance;
 use balance::Heats;
-use exchange::Exchanges;
+use exchange::{Exchanges, Movable};
 use graph::Graph;
 pub use heavy::{HeavyKeys, HeavyPairs};
 
@@ -263,25 +262,37 @@ impl<S: AllocationStrategy, C: Source<Switch>> Repartitioning<S, C> {
     /// Lets pairs of nodes exchange shards; returns how many were moved.
     fn exchange(&mut self, view: &ClusterView<'_>, plan: &mut Plan<'_>, graph: Graph, room: usize) -> usize {
         let cool_down = self.terms.cool_down;
-        let rests = |shard: &ShardId, brought: &Brought| {
-            brought.is_there(view, *shard) && view.now().since(brought.at) < brought.stay(cool_down)
+        let mut stays = alloc::vec![false; view.shards().len()];
+        let rests = |(shard, brought): (&ShardId, &Brought)| {
+            let rests = brought.is_there(view, *shard) && view.now().since(brought.at) < brought.stay(cool_down);
+            rests.then_some(*shard)
         };
-        let settled = |shard: &ShardId| {
-            let long_here = view.age(*shard).is_some_and(|age| age >= cool_down);
-            long_here && !self.brought.get(shard).is_some_and(|brought| rests(shard, brought))
+        for shard in self.stay.iter().copied().chain(self.brought.iter().filter_map(rests)) {
+            if let Some(stays) = stays.get_mut(shard.0 as usize) {
+                *stays = true;
+            }
+        }
+        // Where a shard is, if it may be moved.
+        let movable = |plan: &Plan<'_>, shard: ShardId| {
+            let home = view.home(shard).filter(|home| view.is_candidate(*home) && !stays[shard.0 as usize])?;
+            (!plan.is_moving(shard) && view.age(shard)? >= cool_down).then_some((home, shard))
         };
-        let mut movable: Vec<(NodeIx, ShardId)> = view
-            .shards()
-            .filter(|shard| !plan.is_moving(*shard) && settled(shard) && !self.stay.contains(shard))
-            .filter_map(|shard| Some((view.home(shard)?, shard)))
-            .filter(|(home, _)| view.is_candidate(*home))
-            .collect();
-        movable.sort_unstable();
+        let talking = view.shards().filter(|shard| !graph.links(*shard).is_empty());
+        let pairs = exchange::pairs(view, &graph, talking.filter_map(|shard| movable(plan, shard)));
+        if pairs.is_empty() {
+            return 0;
+        }
+        let mut involved = alloc::vec![false; view.nodes().len()];
+        pairs.iter().flatten().for_each(|ix| involved[ix.at()] = true);
+        let movable = Movable::of(view.nodes().len(), || {
+            let here = view.shards().filter(|shard| view.home(*shard).is_some_and(|home| involved[home.at()]));
+            here.filter_map(|shard| movable(plan, shard))
+        });
         let heats = self.heats(view, plan);
-        let min_gain_permille = self.terms.min_gain_permille;
-        let mut exchanges = Exchanges { view, graph, heats, movable, min_gain_permille, room };
+        let mut exchanges =
+            Exchanges { view, graph, heats, movable, min_gain_permille: self.terms.min_gain_permille, room };
         let before = plan.moves().len();
-        for pair in exchanges.pairs() {
+        for pair in pairs {
             if exchanges.room == 0 {
                 break;
             }
