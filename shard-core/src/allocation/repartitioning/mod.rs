@@ -82,7 +82,7 @@ impl Brought {
                 // Asked twice at one moment.
                 return it.times;
             }
-            if at.since(it.at) >= it.stay(cool_down).saturating_mul(4) { 1 } else { it.times.saturating_add(1) }
+            if at.since(it.at) >= it.stay(cool_down).saturating_mul(16) { 1 } else { it.times.saturating_add(1) }
         });
         Self { to, at, times }
     }
@@ -152,7 +152,7 @@ impl<S, C: Source<Switch>> Repartitioning<S, C> {
     }
 
     /// A shard that came less than `cool_down` ago stays. One that is moved for what it talks to again and again stays twice as
-    /// long each time, a thousand times as long at most, until it has rested four times as long as that: what is observed
+    /// long each time, a thousand times as long at most, until it has rested sixteen times as long as that: what is observed
     /// varies, and where two nodes draw a shard about alike it would follow every change.
     #[must_use]
     pub const fn cooling_down(mut self, cool_down: Duration) -> Self {
