@@ -38,7 +38,7 @@ fn a_seed_is_a_run() {
 
 #[test]
 fn a_target_that_is_missed_is_told() {
-    // All shards on two nodes, and not a round in which anything could move.
+    // Of two shards each is all that the other talks to, so that chance is not to be told from reason.
     let output = repartition("--entities 500 --shards 2 --nodes 2");
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("target missed"), "{output:?}");
