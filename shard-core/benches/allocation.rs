@@ -9,7 +9,9 @@
 //! - crowd: the first plan when all shards are on a hundredth of the nodes;
 //! - place: one shard without a home.
 //!
-//! Shards have loads, nodes stand in ten zones and are equally strong, and a plan takes 1,000 moves. Budget: strategies that
+//! And what it costs a node to observe that one shard called another (`heavy-pairs`), by how many pairs there are.
+//!
+//! Shards have loads, 10,000 pairs of them talk to each other, nodes stand in ten zones and are equally strong, and a plan takes 1,000 moves. Budget: strategies that
 //! count or weigh plan a million shards within 100 ms. A minimum over runs: on a machine that others use too, a mean measures
 //! the others.
 
@@ -18,13 +20,13 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant as Clock};
 
 use shard_core::allocation::{
-    ActivationCount, AllocationStrategy, ByTenant, ConsistentHashing, External, Hash, Homes, Layout, LeastShard,
-    Ledger, Limits, NodeIx, NodeView, Orders, Pins, PreferLocal, Random, Request, Returning, SeedLeastShard,
-    ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard, VersionAware, WeightedMove, WeightedRendezvous, ZoneIx,
-    ZoneSpread,
+    ActivationCount, AllocationStrategy, ByTenant, ConsistentHashing, Edge, External, Hash, HeavyPairs, Homes, Layout,
+    LeastShard, Ledger, Limits, NodeIx, NodeView, Orders, Pins, PreferLocal, Random, Repartitioning, Request,
+    Returning, SeedLeastShard, Switch, ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard, VersionAware, WeightedMove,
+    WeightedRendezvous, ZoneIx, ZoneSpread,
 };
 use shard_core::id::{Incarnation, NodeId, NodeKey, ShardId};
-use shard_core::prng::mix;
+use shard_core::prng::{Prng, mix};
 use shard_core::shuffle::ShardSize;
 use shard_core::time::Instant;
 
@@ -49,6 +51,7 @@ const STRATEGIES: &[(&str, Make)] = &[
     ("external", || Box::new(External::new(LeastShard::new(1, BUDGET), Homes::new()))),
     ("pins", || Box::new(Pins::new(LeastShard::new(1, BUDGET), Orders::new()))),
     ("returning", || Box::new(Returning::new(LeastShard::new(1, BUDGET), []))),
+    ("repartitioning", || Box::new(Repartitioning::new(LeastShard::new(1, BUDGET), Switch::new()).at_once(BUDGET))),
     ("version-aware", || Box::new(VersionAware::new(LeastShard::new(1, BUDGET)))),
     ("by-tenant", || {
         let tenant = |shard: ShardId| Some(mix(1, u64::from(shard.0 / 64)));
@@ -79,6 +82,9 @@ fn settled(make: Make, count: u64, shards: u32) -> Layout {
         layout.settle(Instant::ZERO, ShardId(shard), NodeIx((u64::from(shard) % count) as u16));
         layout.set_load(ShardId(shard), 1 + shard.wrapping_mul(0x9e37_79b9) % 100);
     }
+    // Four shards that follow each other talk, where a node has one of them.
+    let talking = (0..shards).filter(|shard| shard % 4 != 3).take(10_000);
+    layout.set_edges(talking.map(|shard| Edge::new(ShardId(shard), ShardId(shard + 1), 100)).collect());
     let (mut strategy, mut ledger) = (make(), Ledger::new());
     let limits = Limits { moves_per_round_max: usize::MAX, in_flight_max: usize::MAX };
     for _ in 0..100 {
@@ -150,8 +156,30 @@ fn measure(make: Make, count: u64, shards: u32, runs: u32) -> [Duration; 6] {
     [first, rest, join, fifth, crowd, place / calls]
 }
 
+/// One more call, seen by a node that tracks 10,000 pairs out of so many.
+fn observe(pairs: u64) -> Duration {
+    const CALLS: u32 = 1_000_000;
+    let mut prng = Prng::new(7);
+    // Half of the calls are those of a tenth of the pairs.
+    let mut pair = || {
+        let within = if prng.chance(1, 2) { pairs.div_ceil(10) } else { pairs };
+        let pair = prng.below(within) as u32;
+        (ShardId(pair % 1_024), ShardId(1_024 + pair / 1_024))
+    };
+    let calls: Vec<(ShardId, ShardId)> = (0..CALLS).map(|_| pair()).collect();
+    let mut seen = HeavyPairs::new(10_000, 2_048);
+    let all = least(5, || (), |()| calls.iter().for_each(|(from, to)| seen.add(black_box(*from), black_box(*to), 1)));
+    all / CALLS
+}
+
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
+    if wanted.is_empty() || wanted.iter().any(|wanted| wanted == "heavy-pairs") {
+        for pairs in [5_000, 100_000, 1_000_000] {
+            println!("heavy-pairs, one call between {pairs} pairs of shards: {} ns", observe(pairs).as_nanos());
+        }
+        println!();
+    }
     for (count, shards, runs) in [(100, 10_000, 20), (1_000, 1_000_000, 5)] {
         println!("{count} nodes, {shards} shards; plans in ms, placements in us");
         println!(

@@ -74,7 +74,11 @@ pub fn plan_the_rest(
         if let Some(load) = view.load(shard) {
             rest.set_load(shard, load);
         }
+        if let Some(said) = view.said(shard) {
+            rest.set_said(shard, said);
+        }
     }
+    rest.set_edges(view.edges().to_vec());
     let limits = Limits { moves_per_round_max: plan.budget(), in_flight_max: usize::MAX };
     let rest = rest.view(view.now(), view.seed()).with_counts(plan.counts());
     for wanted in ledger.round(inner, &rest, limits) {

@@ -2,6 +2,7 @@
 
 use alloc::{vec, vec::Vec};
 
+use super::edges::{Edge, tidied};
 use super::view::{ClusterView, NodeIx, NodeView, Stats};
 use crate::{
     id::{NodeKey, ShardId},
@@ -61,6 +62,8 @@ pub struct Layout {
     seats: Vec<Seat>,
     counts: Vec<u32>,
     loads: Vec<u32>,
+    edges: Vec<Edge>,
+    said: Vec<u32>,
     settled: Vec<Instant>,
     in_flight: usize,
 }
@@ -76,6 +79,8 @@ impl Layout {
             seats: vec![Seat::FREE; shards as usize],
             counts: Vec::new(),
             loads: Vec::new(),
+            edges: Vec::new(),
+            said: Vec::new(),
             settled: vec![Instant::ZERO; shards as usize],
             in_flight: 0,
         }
@@ -135,6 +140,19 @@ impl Layout {
         self.loads[shard.0 as usize] = load;
     }
 
+    /// Replaces what is known of which shards talk to each other. Given in any order; edges between the same two shards are
+    /// added, and those of a shard with itself or with one that does not exist are left out. O(edges log edges).
+    pub fn set_edges(&mut self, edges: Vec<Edge>) {
+        self.edges = tidied(edges, self.seats.len() as u32);
+    }
+
+    /// What a shard says to all others, in the unit of [`set_edges`](Self::set_edges), where edges are only the heaviest of
+    /// what was observed. With the first of them, the others say nothing but what their edges carry.
+    pub fn set_said(&mut self, shard: ShardId, weight: u32) {
+        self.said.resize(self.seats.len(), 0);
+        self.said[shard.0 as usize] = weight;
+    }
+
     /// A shard belongs to `owner`, and is not on its way.
     pub fn settle(&mut self, now: Instant, shard: ShardId, owner: NodeIx) {
         assert!(owner.at() < self.nodes.len(), "the owner is a node");
@@ -167,6 +185,8 @@ impl Layout {
             seats: &self.seats,
             counts: &self.counts,
             loads: &self.loads,
+            edges: &self.edges,
+            said: &self.said,
             settled: &self.settled,
             in_flight: self.in_flight,
             zones: self.nodes.iter().map(|node| node.zone.0.saturating_add(1)).max().unwrap_or(0),

@@ -34,6 +34,7 @@
 //! | [`ZoneSpread`] | in the zone with the fewest | until zones and nodes are one apart | surviving the loss of a zone |
 //! | [`WeightedMove`] | where most room is by count | load, within a budget | shards that differ in load |
 //! | [`Rebalancing`] | the inner one's | load towards nodes with memory to spare | nodes that fill up unevenly |
+//! | [`Repartitioning`] | the inner one's | what talks to each other onto one node | shards that call each other |
 //! | [`WeightedRendezvous`] | by draw and capacity | what a change of nodes calls for | homes that outlive a full restart |
 //! | [`ConsistentHashing`], [`Hash`](struct@Hash) | by ring, by number | what the rule names | owners that others compute too |
 //! | [`TwoChoices`], [`ActivationCount`] | the better of a few drawn | nothing | very many nodes; nodes that warm up |
@@ -55,6 +56,7 @@ mod by_tenant;
 mod chain;
 mod choices;
 mod consistent_hashing;
+mod edges;
 mod external;
 mod filter;
 mod first_few;
@@ -71,11 +73,13 @@ mod pins;
 mod plan;
 mod random;
 mod rebalancing;
+mod repartitioning;
 mod resource_optimized;
 mod returning;
 mod seed_least_shard;
 mod shared;
 mod smoothing;
+mod switch;
 #[cfg(test)]
 mod tests;
 mod threshold_least_shard;
@@ -94,6 +98,7 @@ pub use by_tenant::ByTenant;
 pub use chain::{Chain, DuplicateOrder};
 pub use choices::{ActivationCount, TwoChoices};
 pub use consistent_hashing::ConsistentHashing;
+pub use edges::Edge;
 pub use external::{External, Homes};
 pub use filter::{Filter, Only, Preferring};
 pub use hash::Hash;
@@ -106,7 +111,8 @@ pub use overload::{HasRole, NotOverloaded};
 pub use pins::{Orders, Pins};
 pub use plan::{Ledger, Limits, Move, Plan, Rejected, Why};
 pub use random::{PreferLocal, Random};
-pub use rebalancing::{Rebalancing, Report, Switch};
+pub use rebalancing::Rebalancing;
+pub use repartitioning::{Balance, HeavyKeys, HeavyPairs, Repartitioning};
 pub use resource_optimized::{OutOfRange, ResourceOptimized, Weights};
 pub use returning::Returning;
 pub use seed_least_shard::SeedLeastShard;
@@ -114,6 +120,7 @@ pub use seed_least_shard::SeedLeastShard;
 pub use shared::Shared;
 pub use shared::Source;
 pub use smoothing::{DualModeKalman, PeakHold};
+pub use switch::{Report, Switch};
 pub use threshold_least_shard::ThresholdLeastShard;
 pub use two_phase::TwoPhaseLeastShard;
 pub use version_aware::VersionAware;
@@ -190,16 +197,24 @@ impl<S: AllocationStrategy + ?Sized> AllocationStrategy for Box<S> {
 pub struct Needs {
     /// The shards' loads ([`ClusterView::load`]).
     pub loads: bool,
+    /// Which shards talk to each other ([`ClusterView::edges`]). Observing costs senders some 20 ns a message.
+    pub traffic: bool,
 }
 
 impl Needs {
     /// Nothing.
-    pub const NOTHING: Self = Self { loads: false };
+    pub const NOTHING: Self = Self { loads: false, traffic: false };
 
     /// Loads as well.
     #[must_use]
     pub const fn with_loads(self) -> Self {
         Self { loads: true, ..self }
+    }
+
+    /// Traffic as well.
+    #[must_use]
+    pub const fn with_traffic(self) -> Self {
+        Self { traffic: true, ..self }
     }
 }
 

@@ -334,7 +334,7 @@ proptest! {
 }
 
 impl Layout {
-    fn seats_for_test(&mut self, homes: &[u16]) {
+    pub(super) fn seats_for_test(&mut self, homes: &[u16]) {
         if self.view(T0, 0).shards().len() < homes.len() {
             let nodes = self.view(T0, 0).nodes().to_vec();
             *self = Self::new(homes.len() as u32);

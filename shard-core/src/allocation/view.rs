@@ -2,7 +2,7 @@
 
 use alloc::{string::String, vec::Vec};
 
-use super::layout::Seat;
+use super::{edges::Edge, layout::Seat};
 use crate::{
     id::{NodeKey, ShardId},
     time::{Duration, Instant},
@@ -116,6 +116,10 @@ pub struct ClusterView<'a> {
     pub(super) counts: &'a [u32],
     /// Per shard, or empty.
     pub(super) loads: &'a [u32],
+    /// By their shards.
+    pub(super) edges: &'a [Edge],
+    /// Per shard, or empty.
+    pub(super) said: &'a [u32],
     /// Per shard.
     pub(super) settled: &'a [Instant],
     pub(super) in_flight: usize,
@@ -201,6 +205,19 @@ impl<'a> ClusterView<'a> {
     #[must_use]
     pub fn load(&self, shard: ShardId) -> Option<u32> {
         self.loads.get(shard.0 as usize).copied()
+    }
+
+    /// Which shards talk to each other, as far as anybody observed it, in the order of their numbers; empty: not known.
+    #[must_use]
+    pub const fn edges(&self) -> &'a [Edge] {
+        self.edges
+    }
+
+    /// What a shard says to all others, edges or not; `None`: not known.
+    #[inline]
+    #[must_use]
+    pub fn said(&self, shard: ShardId) -> Option<u32> {
+        self.said.get(shard.0 as usize).copied()
     }
 
     /// How long a shard has been with its owner; `None`: it has none.

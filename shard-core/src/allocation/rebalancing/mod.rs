@@ -8,67 +8,11 @@ use alloc::vec::Vec;
 use core::cmp::Reverse;
 
 use super::shared::Source;
+use super::switch::{Report, Switch};
 use super::{AllocationStrategy, ClusterView, Needs, NodeIx, Plan, Request, Why};
 use crate::id::ShardId;
 use crate::time::{Duration, Instant};
 use share::Shares;
-
-/// What a [`Rebalancing`] is told and what it tells: the handle for whoever watches it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Switch {
-    /// Nothing moves before.
-    suspended: Option<Instant>,
-    report: Report,
-}
-
-impl Switch {
-    /// Running, with nothing to report yet.
-    #[must_use]
-    pub const fn new() -> Self {
-        let report = Report { imbalance_ppm: None, cycles: 0, moves: 0, completed: 0, failed: 0 };
-        Self { suspended: None, report }
-    }
-
-    /// No more moves before `until`; [`Instant::NEVER`] for no end. The latest call counts, a shorter time replaces a longer
-    /// one. Moves under way are not called back.
-    pub const fn suspend(&mut self, until: Instant) {
-        self.suspended = Some(until);
-    }
-
-    /// Moves are made again.
-    pub const fn resume(&mut self) {
-        self.suspended = None;
-    }
-
-    /// Until when it is suspended, if it is at `now`.
-    #[must_use]
-    pub fn suspended(&self, now: Instant) -> Option<Instant> {
-        self.suspended.filter(|until| now < *until)
-    }
-
-    /// What was done, and how far the cluster is from its balance.
-    #[must_use]
-    pub const fn report(&self) -> Report {
-        self.report
-    }
-}
-
-/// What a [`Rebalancing`] found and did.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-#[non_exhaustive]
-pub struct Report {
-    /// By how many millionths the entropy of the last cycle fell short of the greatest: 0 is balance. `None`: no cycle yet,
-    /// or fewer than two nodes.
-    pub imbalance_ppm: Option<u32>,
-    /// How often it has looked.
-    pub cycles: u64,
-    /// Moves proposed and taken into a plan.
-    pub moves: u64,
-    /// Sessions that ended in balance.
-    pub completed: u64,
-    /// Sessions given up since moves did not bring the cluster nearer to its balance.
-    pub failed: u64,
-}
 
 /// Evens out nodes by memory and load together, after Orleans' activation rebalancing (10.0), with the rule that its
 /// documentation describes rather than the one its source computes.
@@ -201,7 +145,7 @@ impl<S, C: Source<Switch>> Rebalancing<S, C> {
 
     /// What was found and done so far.
     pub fn report(&mut self) -> Report {
-        self.switch.consult(|switch| switch.report)
+        self.switch.consult(|switch| switch.report())
     }
 }
 
@@ -254,7 +198,7 @@ impl<S: AllocationStrategy, C: Source<Switch>> AllocationStrategy for Rebalancin
             }
         }
         self.switch.consult(|switch| {
-            let report = &mut switch.report;
+            let report = switch.report_mut();
             report.imbalance_ppm = imbalance;
             report.cycles += 1;
             report.moves += moves;

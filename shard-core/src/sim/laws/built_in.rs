@@ -5,10 +5,11 @@ use core::num::NonZeroU32;
 
 use super::Laws;
 use crate::allocation::{
-    ActivationCount, AllocationStrategy, ByRole, ByTenant, Chain, ClusterView, ConsistentHashing, External, Filter,
-    HasRole, Hash, Homes, Immovable, InZones, LeastShard, NodeIx, NotOverloaded, Orders, Pins, PreferLocal,
-    PreferredMatch, Random, Rebalancing, RequiredMatch, ResourceOptimized, SeedLeastShard, Switch, ThresholdLeastShard,
-    TwoChoices, TwoPhaseLeastShard, VersionAware, VersionMatch, WeightedMove, WeightedRendezvous, ZoneIx, ZoneSpread,
+    ActivationCount, AllocationStrategy, Balance, ByRole, ByTenant, Chain, ClusterView, ConsistentHashing, External,
+    Filter, HasRole, Hash, Homes, Immovable, InZones, LeastShard, NodeIx, NotOverloaded, Orders, Pins, PreferLocal,
+    PreferredMatch, Random, Rebalancing, Repartitioning, RequiredMatch, ResourceOptimized, SeedLeastShard, Switch,
+    ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard, VersionAware, VersionMatch, WeightedMove, WeightedRendezvous,
+    ZoneIx, ZoneSpread,
 };
 use crate::id::{NodeId, ShardId};
 use crate::shuffle::{FlowKey, ShardSize, WhenAllDown};
@@ -98,6 +99,14 @@ fn around_others() -> Vec<Laws<MakeBuiltIn>> {
     // They remember their session, for a cycle.
     let rebalancing: [MakeBuiltIn; 2] = [|| Box::new(rebalancing()), || Box::new(rebalancing().ramping(905))];
     all.extend(rebalancing.map(|make| Laws::new(make).movement(ALL_OF_THEM).remembering(Duration::from_secs(1))));
+    let talking: [MakeBuiltIn; 4] = [
+        || Box::new(repartitioning(LeastShard::default())),
+        || Box::new(repartitioning(TwoPhaseLeastShard::default()).tolerating(300, 0)),
+        || Box::new(repartitioning(WeightedMove::new()).keeping_even(Balance::Loads)),
+        || Box::new(repartitioning(LeastShard::default()).only(big)),
+    ];
+    all.extend(talking.map(|make| Laws::new(make).movement(ALL_OF_THEM).talking().role("big")));
+    all.push(Laws::new(rebalanced as MakeBuiltIn).movement(ALL_OF_THEM).talking().remembering(Duration::from_secs(1)));
     // They remember who was there, for a minute.
     let tenants: [MakeBuiltIn; 6] = [
         || Box::new(by_tenant(LeastShard::new(1, 10))),
@@ -156,6 +165,15 @@ fn chain() -> impl Filter {
 fn rebalancing() -> Rebalancing<LeastShard> {
     let within = Rebalancing::new(LeastShard::default(), Switch::new()).allowing(0);
     within.every(Duration::ZERO).cooling_down(Duration::ZERO)
+}
+
+/// Follows whatever talks, without waiting.
+fn repartitioning<S: AllocationStrategy>(inner: S) -> Repartitioning<S> {
+    Repartitioning::new(inner, Switch::new()).cooling_down(Duration::ZERO).heeding(1, 1)
+}
+
+fn rebalanced() -> Box<dyn AllocationStrategy> {
+    Box::new(repartitioning(rebalancing()).keeping_even(Balance::Memory))
 }
 
 /// Moves load whenever that helps.

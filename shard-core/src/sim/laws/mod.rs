@@ -237,6 +237,12 @@ impl<S: AllocationStrategy + 'static, F: Fn() -> S> Laws<F> {
         self
     }
 
+    /// Shards talk to each other: for strategies that look at edges.
+    pub fn talking(mut self) -> Self {
+        self.traits.talking = true;
+        self
+    }
+
     /// The clock begins `time` later: for strategies that look at it. A round takes a second.
     pub fn starting_at(mut self, time: Duration) -> Self {
         self.traits.start = time;

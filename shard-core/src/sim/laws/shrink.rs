@@ -62,6 +62,11 @@ fn candidates(world: &World) -> Vec<World> {
     if !world.loads.is_empty() {
         add(&|it| it.loads.clear());
     }
+    (0..world.edges.len()).rev().for_each(|at| {
+        add(&|it| {
+            it.edges.remove(at);
+        });
+    });
     for (at, place) in world.places.iter().enumerate() {
         if let Place::Moving(home, _) = place {
             add(&|it| it.places[at] = Place::At(*home));

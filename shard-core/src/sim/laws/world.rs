@@ -4,7 +4,7 @@ use alloc::{format, string::String, vec::Vec};
 use core::fmt;
 
 use super::dice::Dice;
-use crate::allocation::{Layout, Limits, NodeIx, NodeView, Stats, ZoneIx};
+use crate::allocation::{Edge, Layout, Limits, NodeIx, NodeView, Stats, ZoneIx};
 use crate::id::{Incarnation, NodeId, NodeKey, ShardId};
 use crate::time::{Duration, Instant};
 
@@ -18,6 +18,8 @@ pub struct World {
     pub places: Vec<Place>,
     /// Per shard: what it weighs; empty: not known.
     pub loads: Vec<u32>,
+    /// Which shards talk to each other; none, unless the laws were told [that they do](super::Laws::talking).
+    pub edges: Vec<Edge>,
     /// The limits of every round.
     pub limits: Limits,
     /// How many rounds a move is under way.
@@ -60,6 +62,7 @@ pub(super) struct Traits {
     pub(super) roles: Vec<String>,
     pub(super) metadata: Vec<(String, Vec<String>)>,
     pub(super) start: Duration,
+    pub(super) talking: bool,
 }
 
 impl World {
@@ -93,7 +96,15 @@ impl World {
                 (after, change)
             })
             .collect();
-        Self { nodes, places, loads, limits, flight, seed, now, changes }
+        let talk = if traits.talking { dice.below(3 * shards) } else { 0 };
+        let edges = (0..talk)
+            .map(|_| {
+                let mut shard = || ShardId(dice.below(shards) as u32);
+                let (one, other) = (shard(), shard());
+                Edge::new(one, other, dice.below(256) as u32)
+            })
+            .collect();
+        Self { nodes, places, loads, edges, limits, flight, seed, now, changes }
     }
 
     /// The same cluster with nothing to obscure how much a strategy moves: every node accepts, all are equally strong, moves
@@ -140,6 +151,7 @@ impl World {
             }
         }
         (0..).map(ShardId).zip(&self.loads).for_each(|(shard, load)| layout.set_load(shard, *load));
+        layout.set_edges(self.edges.clone());
         layout
     }
 }
@@ -235,6 +247,9 @@ impl fmt::Display for World {
             write!(f, "\n  nobody:")?;
             let free = self.places.iter().enumerate().filter(|(_, place)| **place == Place::Free);
             free.map(|(shard, _)| shard).try_for_each(|shard| write!(f, " {shard}"))?;
+        }
+        for (at, edge) in self.edges.iter().enumerate() {
+            write!(f, "{}{}-{}: {}", if at == 0 { "\n  talk " } else { ", " }, edge.a.0, edge.b.0, edge.weight)?;
         }
         for (after, change) in &self.changes {
             write!(f, "\n  after {after} rounds ")?;
