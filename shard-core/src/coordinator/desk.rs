@@ -60,6 +60,7 @@ impl Pen {
             report: Some(Box::new(Report { kinds, ..Report::default() })),
             stats: None,
             loads: Vec::new(),
+            traffic: None,
             directory: u64::MAX,
             address: String::from("there"),
         };

@@ -10,9 +10,10 @@ use std::task::{Context, Poll, Waker};
 use std::vec::Vec;
 
 use super::shared::lock;
+use super::traffic::Speaking;
 use crate::entity::host::Cell;
 use crate::entity::{Entity, Failure, Panicked};
-use crate::id::Slot;
+use crate::id::{Kind, ShardId, Slot};
 
 /// A pinned place for a handler's future, used again for every turn.
 pub(super) type Place<F> = Pin<Box<Option<F>>>;
@@ -77,6 +78,8 @@ pub(super) type Returns<E, F> = Mutex<Vec<Back<E, F>>>;
 pub(super) struct Away<E: Entity, F, R: Fn() + Send> {
     pub(super) slot: Slot,
     pub(super) work: Option<Work<E, F>>,
+    /// Of which shard the entity is, if what it says is observed.
+    pub(super) speaker: Option<(Kind, ShardId)>,
     pub(super) leash: Arc<Leash>,
     pub(super) returns: Arc<Returns<E, F>>,
     /// Rings the lane's bell.
@@ -101,7 +104,10 @@ where
             this.come_back(Return::Cancelled);
             return Poll::Ready(());
         }
-        match poll_work(work, cx) {
+        let speaking = this.speaker.map(|(kind, shard)| Speaking::new(kind, shard));
+        let polled = poll_work(work, cx);
+        drop(speaking);
+        match polled {
             Poll::Pending => Poll::Pending,
             Poll::Ready(end) => {
                 this.come_back(end);

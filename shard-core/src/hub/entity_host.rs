@@ -17,10 +17,11 @@ use super::events::Event;
 use super::lane::CLOCK_EVERY;
 use super::outgate::Outgate;
 use super::shared::{count, lock};
+use super::traffic::Speaking;
 use crate::collections::EntityId;
 use crate::entity::host::{Cell, End, Tenure, Wishes, started, stopping, turn};
 use crate::entity::{Entity, Fate, Identity, Protocol, Reason, Services, StopReason, Wire};
-use crate::id::{NodeKey, ShardId, Slot, Token};
+use crate::id::{Kind, NodeKey, ShardId, Slot, Token};
 use crate::machine::Notice;
 use crate::passivation::Pool;
 use crate::region::lane::{DataHead, LaneHost, Life, Next, Receipt};
@@ -115,15 +116,18 @@ where
         let Some(cell) = self.take(slot) else { return Ran::Wants(Next::Failed) };
         self.out.handled += 1;
         let watched = self.out.watch.then(|| (clock::now(), cell.identity().id().clone()));
+        let speaker = self.out.region.observed.as_ref().map(|_| (self.out.region.kind, cell.identity().shard()));
         let mut place: Place<F> = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         place.set(Some((self.make)(cell, message)));
         let mut work = Work::<E, F>::Turn(place);
         if self.apart {
-            self.send_away(slot, work);
+            self.send_away(slot, work, speaker);
             return Ran::Waits;
         }
         // The noop waker is right only because a future that waits goes to the executor, which polls it at once.
+        let speaking = speaker.map(|(kind, shard)| Speaking::new(kind, shard));
         let polled = poll_work(&mut work, &mut Context::from_waker(Waker::noop()));
+        drop(speaking);
         if let Some((begun, id)) = watched {
             let took = clock::now().since(begun);
             if took > OVERRUN {
@@ -132,7 +136,7 @@ where
         }
         match polled {
             Poll::Pending => {
-                self.send_away(slot, work);
+                self.send_away(slot, work, speaker);
                 Ran::Waits
             }
             Poll::Ready(end) => {
@@ -264,10 +268,10 @@ where
     fn hook(&mut self, slot: Slot, hook: super::away::HookFuture<E>) {
         let mut work = Work::<E, F>::Hook(hook);
         if self.apart {
-            return self.send_away(slot, work);
+            return self.send_away(slot, work, None);
         }
         match poll_work(&mut work, &mut Context::from_waker(Waker::noop())) {
-            Poll::Pending => self.send_away(slot, work),
+            Poll::Pending => self.send_away(slot, work, None),
             Poll::Ready(Return::Hooked(end)) => self.hooked(slot, end),
             Poll::Ready(Return::Panicked(panic)) => {
                 self.failed(slot, panic.to_string());
@@ -280,13 +284,13 @@ where
         }
     }
 
-    fn send_away(&mut self, slot: Slot, work: Work<E, F>) {
+    fn send_away(&mut self, slot: Slot, work: Work<E, F>, speaker: Option<(Kind, ShardId)>) {
         let leash = Arc::new(Leash::default());
         self.put(slot, Seat::Away(Arc::clone(&leash)));
         let region = Arc::clone(&self.out.region);
         let lane = self.out.lane as usize;
         let ring = move || region.lanes[lane].bell.ring();
-        let away = Away { slot, work: Some(work), leash, returns: Arc::clone(&self.returns), ring };
+        let away = Away { slot, work: Some(work), speaker, leash, returns: Arc::clone(&self.returns), ring };
         self.out.shared.spawn(Box::pin(away));
     }
 

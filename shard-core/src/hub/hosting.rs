@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use core::num::NonZeroU32;
 
+use super::clock;
 use super::entity_host::{EntityHost, Factory};
 use super::inbox::{Bounds, LaneDoor};
 use super::lane::{LaneTask, Turns};
@@ -18,6 +19,7 @@ use super::proxy_host::ProxyHost;
 use super::region::Region;
 use super::runtime::Runtime;
 use super::shared::ToControl;
+use super::traffic::Observed;
 use crate::allocation::{AllocationStrategy, named};
 use crate::entity::host::turn;
 use crate::entity::{Entities, Entity, Identity, Wire};
@@ -216,6 +218,12 @@ impl<R: Runtime> Node<R> {
         let lanes = if few { 1 } else { self.lanes.min(options.shards) };
         let kind = hash::kind(M::TYPE_NAME);
         let bounds = Bounds { lane: 65_536, shard: u32::try_from(self.stream.messages_max).unwrap_or(u32::MAX) / 2 };
+        let strategy = match options.strategy.take() {
+            Some(strategy) => strategy,
+            None => named(&self.allocation).map_err(ConfigError::UnknownStrategy)?,
+        };
+        let needs = strategy.needs();
+        options.loads = hosts && (needs.loads || needs.traffic);
         let region = Arc::new(Region {
             shared: Arc::clone(&self.shared),
             kind,
@@ -226,6 +234,7 @@ impl<R: Runtime> Node<R> {
                 .map(|lane| LaneDoor::new(((shards.get() + lanes - 1 - lane) / lanes) as usize, bounds))
                 .collect(),
             pool: limit.filter(|_| hosts).map(|limit| Mutex::new(Pool::new(limit.at_most.get(), lanes as usize))),
+            observed: (hosts && needs.traffic).then(|| Observed::new(clock::now(), shards.get())),
             refused: AtomicBool::new(false),
         });
         let entities = Entities::new(Arc::clone(&region) as Arc<_>);
@@ -237,11 +246,6 @@ impl<R: Runtime> Node<R> {
                 ConfigError::KindClash { entity_type: M::TYPE_NAME, other }
             }
         })?;
-        let strategy = match options.strategy.take() {
-            Some(strategy) => strategy,
-            None => named(&self.allocation).map_err(ConfigError::UnknownStrategy)?,
-        };
-        options.loads = hosts && strategy.needs().loads;
         let kind = KindReport { kind, shards: shards.get(), hosts };
         // Before control hears of it: whoever waits for `joined` from now on waits for this type too.
         self.shared.stand(|standing| {

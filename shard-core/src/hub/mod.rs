@@ -45,6 +45,7 @@ mod shared;
 mod shift;
 #[cfg(test)]
 mod tests;
+mod traffic;
 mod vitals;
 mod workers;
 

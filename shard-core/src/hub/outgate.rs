@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::vec::Vec;
 
+use super::clock;
 use super::events::Event;
 use super::peers::{BODY_MAX, Peer};
 use super::region::Region;
@@ -174,7 +175,12 @@ impl<M: Wire> Outgate<M> {
     }
 
     pub(super) fn loads(&mut self, loads: &[(ShardId, u32)]) {
-        self.shared.input(node::Input::Loads { kind: self.region.kind, loads: loads.to_vec() });
+        let kind = self.region.kind;
+        self.shared.input(node::Input::Loads { kind, loads: loads.to_vec() });
+        let observed = self.region.observed.as_ref();
+        if let Some(traffic) = observed.and_then(|observed| observed.report(clock::now(), kind)) {
+            self.shared.input(node::Input::Traffic(traffic));
+        }
     }
 
     pub(super) fn halted(&mut self) {

@@ -12,6 +12,7 @@ use core::num::NonZeroU32;
 use super::answering::Answering;
 use super::inbox::{ArrivalItem, LaneDoor, ReceiptItem, TellItem};
 use super::shared::{DataFrame, Door, Shared, count};
+use super::traffic::Observed;
 use crate::collections::EntityId;
 use crate::entity::{Alarm, Clock, DecodeError, Reason, Route, Wire};
 use crate::hash::{self, ShardHash};
@@ -30,6 +31,8 @@ pub(super) struct Region<M> {
     pub(super) lanes: Vec<LaneDoor<M>>,
     /// If the type has a limit of awake entities: whose is what of it.
     pub(super) pool: Option<Mutex<Pool>>,
+    /// If the strategy looks at it: which shards talk to each other.
+    pub(super) observed: Option<Observed>,
     /// The cluster counts the shards of this type otherwise: no id can be told where it lives.
     pub(super) refused: AtomicBool,
 }
@@ -53,6 +56,9 @@ impl<M: Wire> Route<M> for Region<M> {
             return Err((message, Reason::NoSuchType));
         }
         let (hash, shard) = self.place(id);
+        if let Some(observed) = &self.observed {
+            observed.said(self.kind, shard);
+        }
         let (lane, at) = self.lane(shard);
         lane.tell(at, TellItem { id: EntityId::from(id), hash, shard, message, deadline })
     }

@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use super::clocks::Clocks;
 use super::loads::OwnLoads;
 use super::planner::Planner;
+use super::traffic::OwnTraffic;
 use super::{ConfigError, Explanation, Input, NodeConfig, Output, Peer};
 use crate::allocation::AllocationStrategy;
 use crate::coordinator::{self, Allocator, AllocatorConfig};
@@ -38,6 +39,7 @@ pub struct Node {
     allocator: Allocator,
     planner: Planner,
     loads: OwnLoads,
+    traffic: OwnTraffic,
     /// Frames to this node itself.
     loopback: VecDeque<Control>,
     addresses: BTreeMap<NodeId, String>,
@@ -112,6 +114,7 @@ impl Node {
             allocator,
             planner: Planner::new(now, &config)?,
             loads: OwnLoads::default(),
+            traffic: OwnTraffic::default(),
             loopback: VecDeque::new(),
             addresses,
             directory: Directory::default(),
@@ -158,6 +161,7 @@ impl Node {
             Input::Wall(wall) => self.tell_election(now, ElectionInput::Start { wall }, out),
             Input::Look { wall } => self.look_at_the_clocks(now, wall, out),
             Input::Loads { kind, loads } => self.loads.measured(kind, loads),
+            Input::Traffic(traffic) => self.traffic.observed(traffic),
             Input::Measured(stats) => self.tell_session(now, session::Input::Measured(stats), out),
             Input::Dropped { key, token } => self.tell_session(now, session::Input::Dropped { key, token }, out),
             Input::Halted { kind, lane } => self.halted(now, kind, lane, out),
@@ -340,6 +344,7 @@ impl Node {
                     if let Control::Heartbeat(beat) = &mut message {
                         let session = &self.session;
                         beat.loads = self.loads.part(beat.term, |key| session.owns(now, key).is_some());
+                        beat.traffic = self.traffic.part();
                     }
                     self.send(Peer::Key(to), message, out);
                 }

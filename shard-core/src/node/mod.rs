@@ -29,6 +29,7 @@ mod machine;
 mod planner;
 #[cfg(test)]
 mod tests;
+mod traffic;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -41,7 +42,7 @@ use crate::allocation::Stats;
 use crate::id::{Kind, NodeId, NodeKey, ShardId, ShardKey, Term, Token};
 use crate::machine::Notice;
 use crate::region::lane::Order;
-use crate::wire::Control;
+use crate::wire::{Control, Traffic};
 
 /// Whom a frame is for: a node in whatever life it is met, or one life of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -99,6 +100,9 @@ pub enum Input {
         /// Shards that it owns, with their loads.
         loads: Vec<(ShardId, u32)>,
     },
+    /// Which shards of a type say what to whom, as entities on this node do. Every few seconds, if the strategy of the type
+    /// looks at it ([`Needs::traffic`](crate::allocation::Needs)); optional.
+    Traffic(Traffic),
     /// A lane dropped a shard.
     Dropped {
         /// The shard.

@@ -11,6 +11,7 @@ use alloc::vec::Vec;
 use super::NodeConfig;
 use super::explain::{Cause, Explanation, Fit, Held};
 use super::loads::HeardLoads;
+use super::traffic::HeardTraffic;
 use crate::allocation::{
     AllocationStrategy, Layout, Ledger, Limits, NodeIx, NodeView, Request, UnknownStrategy, Why, ZoneIx, named,
 };
@@ -47,6 +48,8 @@ pub(super) struct Planner {
     tenures: BTreeMap<Kind, Vec<Option<Known>>>,
     /// The shards' loads, as their owners said.
     pub(super) loads: HeardLoads,
+    /// Which shards talk to each other, as nodes said.
+    pub(super) traffic: HeardTraffic,
     seeds: Prng,
 }
 
@@ -84,6 +87,7 @@ impl Planner {
             since: BTreeMap::new(),
             tenures: BTreeMap::new(),
             loads: HeardLoads::default(),
+            traffic: HeardTraffic::default(),
             seeds: Prng::new(config.seed).fork("planner"),
         })
     }
@@ -100,6 +104,7 @@ impl Planner {
         self.since.clear();
         self.tenures.clear();
         self.loads.clear();
+        self.traffic.clear();
         self.ready.clear();
         self.next_round = now + self.every;
     }
@@ -235,6 +240,7 @@ impl Planner {
         for node in allocator.nodes(now) {
             known.insert(node.node, self.since.get(&node.node).copied().unwrap_or(now));
         }
+        self.traffic.keep(|node| known.contains_key(&node));
         self.since = known;
     }
 
@@ -280,6 +286,9 @@ impl Planner {
         let numbers: BTreeMap<NodeKey, NodeIx> =
             layout.view(now, 0).nodes().iter().map(|node| node.id).zip((0..).map(NodeIx)).collect();
         (0..shards).zip(self.loads.of(kind)).for_each(|(shard, load)| layout.set_load(ShardId(shard), load));
+        if self.strategies.get(&kind).is_some_and(|strategy| strategy.needs().traffic) {
+            self.traffic.tell(kind, allocator, &mut layout, shards);
+        }
         let tenures = self.tenures.get(&kind).map_or(&[][..], Vec::as_slice);
         for place in allocator.places().filter(|place| place.key.kind == kind && place.key.shard.0 < shards) {
             let Some(owner) = numbers.get(&place.owner) else { continue };

@@ -470,6 +470,7 @@ impl Session {
             stats: self.stats,
             // The node adds them as it carries the heartbeat.
             loads: Vec::new(),
+            traffic: None,
             directory: self.directory,
             address: self.config.address.clone(),
         };

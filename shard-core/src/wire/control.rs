@@ -7,7 +7,7 @@
 use alloc::{boxed::Box, string::String, vec::Vec};
 
 use super::Facts;
-use crate::allocation::Stats;
+use crate::allocation::{Edge, Stats};
 use crate::id::{Kind, NodeKey, ShardId, ShardKey, Term, Token};
 use crate::time::Duration;
 
@@ -179,6 +179,8 @@ pub struct Heartbeat {
     pub stats: Option<Stats>,
     /// What its shards are used, by type; a part of them at a time. Empty unless somebody looks at it.
     pub loads: Vec<KindLoads>,
+    /// Which of its shards say what to whom. Nothing unless somebody looks at it.
+    pub traffic: Option<Traffic>,
     /// The version of the directory the node holds.
     pub directory: u64,
     /// Where other nodes reach this node.
@@ -193,6 +195,24 @@ pub struct KindLoads {
     pub kind: Kind,
     /// The shards with their loads, sorted.
     pub shards: Vec<(ShardId, u32)>,
+}
+
+/// Which shards of one type talk to each other, as entities on the node that says so do: about what was said in the last ten
+/// seconds.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct Traffic {
+    /// The type.
+    pub kind: Kind,
+    /// The pairs that say most; at most [`EDGES_MAX`](Self::EDGES_MAX), what is beyond does not count.
+    pub edges: Vec<Edge>,
+    /// What each shard of these pairs says or is told in all.
+    pub said: Vec<(ShardId, u32)>,
+}
+
+impl Traffic {
+    /// Pairs, at most.
+    pub const EDGES_MAX: usize = 4_096;
 }
 
 /// What a node hosts and owns.

@@ -14,7 +14,8 @@ pub mod link;
 mod stream;
 
 pub use control::{
-    Ack, Command, Control, Directory, DirectoryEntry, Exit, Heartbeat, Home, KindLoads, KindReport, List, Owned, Report,
+    Ack, Command, Control, Directory, DirectoryEntry, Exit, Heartbeat, Home, KindLoads, KindReport, List, Owned,
+    Report, Traffic,
 };
 pub use facts::Facts;
 pub use stream::{ReplyFate, Stream, StreamRef};

@@ -50,10 +50,13 @@ impl Node {
             }
             Control::Heartbeat(mut beat) => {
                 self.learn_address(from.id, &beat.address);
-                let loads = core::mem::take(&mut beat.loads);
+                let (loads, traffic) = (core::mem::take(&mut beat.loads), beat.traffic.take());
                 let message = Control::Heartbeat(beat);
                 self.tell_allocator(now, coordinator::Input::Heard { from, message }, out);
                 self.planner.loads.heard(from, loads, &self.allocator);
+                if let Some(traffic) = traffic {
+                    self.planner.traffic.heard(from, traffic, &self.allocator);
+                }
             }
             Control::Lookup { .. } => self.tell_allocator(now, coordinator::Input::Heard { from, message }, out),
             Control::Ack(ref ack) => {

@@ -5,11 +5,12 @@ use alloc::{borrow::ToOwned, boxed::Box, format, string::String, vec, vec::Vec};
 use proptest::prelude::*;
 
 use super::*;
-use crate::allocation::Stats;
+use crate::allocation::{Edge, Stats};
 use crate::id::{Incarnation, Kind, NodeId, ShardId, Term};
 use crate::time::Duration;
 use crate::wire::{
     Ack, Command, Directory, DirectoryEntry, Exit, Facts, Heartbeat, Home, KindLoads, KindReport, List, Owned, Report,
+    Traffic,
 };
 
 const KEY: ShardKey = ShardKey { kind: Kind(0x1122_3344), shard: ShardId(5) };
@@ -94,6 +95,11 @@ fn controls() -> Vec<(Control, &'static str)> {
         })),
         stats: Some(Stats { cpu_permille: 250, memory_used: 1 << 20, memory_limit: 1 << 30, entities: 9 }),
         loads: vec![KindLoads { kind: Kind(1), shards: vec![(ShardId(3), 300)] }],
+        traffic: Some(Traffic {
+            kind: Kind(1),
+            edges: vec![Edge::new(ShardId(2), ShardId(3), 5)],
+            said: vec![(ShardId(2), 5), (ShardId(3), 6)],
+        }),
         directory: 6,
         address: "h:7".to_owned(),
     };
@@ -132,7 +138,7 @@ fn controls() -> Vec<(Control, &'static str)> {
         (
             Control::Heartbeat(heartbeat),
             "0803090a010203040101050101076261636b656e64016101047261636b01370802\
-             0101400101c4e68889010506070801fa0180804080808080040901010103ac020603683a37",
+             0101400101c4e68889010506070801fa0180804080808080040901010103ac0201010102030502020503060603683a37",
         ),
         (
             Control::Ack(ack),
