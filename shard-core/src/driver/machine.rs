@@ -39,7 +39,7 @@ pub struct Post<'a, M> {
 /// [`deadline`](Self::deadline) has come (it may be now), call [`expire`](Self::expire): heartbeats leave from there.
 #[derive(Debug)]
 pub struct Driver<M> {
-    node: Node,
+    pub(super) node: Node,
     /// Sorted by kind.
     regions: Vec<Region<M>>,
     /// What lanes told control, and control has not heard yet.
@@ -419,7 +419,7 @@ impl<M> Driver<M> {
         self.settle(now, host);
     }
 
-    fn hear(&mut self, now: Instant, input: Input, host: &mut (impl Host<M> + ?Sized)) {
+    pub(super) fn hear(&mut self, now: Instant, input: Input, host: &mut (impl Host<M> + ?Sized)) {
         self.inbox.push_back(input);
         self.settle(now, host);
     }

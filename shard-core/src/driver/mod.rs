@@ -37,6 +37,7 @@ mod engine;
 mod host;
 mod keep;
 mod machine;
+mod placing;
 mod region;
 
 pub use alarms::Alarms;

@@ -36,8 +36,8 @@ pub(super) struct Planner {
     fresh: bool,
     /// Where the shards that are being drained shall go, and why.
     targets: BTreeMap<ShardKey, Target>,
-    /// Why the shards that were placed and have not been seen yet are placed there.
-    causes: BTreeMap<ShardKey, Cause>,
+    /// When and why the shards were placed that have been placed and not been seen yet.
+    causes: BTreeMap<ShardKey, (Instant, Cause)>,
     ready: VecDeque<Input>,
     next_round: Instant,
     every: Duration,
@@ -190,7 +190,7 @@ impl Planner {
                     let asker = asker.map(|asker| asker.id);
                     let cause =
                         moved.map_or(Cause::Placed { asker }, |Target { from, why, .. }| Cause::Moved { from, why });
-                    self.causes.insert(*key, cause);
+                    self.causes.insert(*key, (now, cause));
                     self.ready.push_back(Input::Allocate { key: *key, to: view.node(ix).id });
                     layout.settle(now, key.shard, ix);
                 } else {
@@ -251,8 +251,8 @@ impl Planner {
         for place in allocator.places().filter(|place| place.key.kind == kind) {
             let Some(known) = tenures.get_mut(place.key.shard.0 as usize) else { continue };
             if known.is_none_or(|known| known.token != place.token) {
-                let cause = self.causes.remove(&place.key).unwrap_or(Cause::Found);
-                *known = Some(Known { token: place.token, since: now, cause });
+                let (since, cause) = self.causes.remove(&place.key).unwrap_or((now, Cause::Found));
+                *known = Some(Known { token: place.token, since, cause });
             }
         }
     }

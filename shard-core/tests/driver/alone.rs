@@ -462,6 +462,10 @@ fn a_driver_asks_nothing_of_its_messages_and_says_where_they_go() {
     while driver.deadline().is_some_and(|at| at <= now) {
         driver.expire(now, &mut host);
     }
+    let shard = shard_core::hash::ShardHash::default().shard("a", std::num::NonZeroU32::new(64).unwrap());
+    let explained = driver.explain(now, shard_core::id::ShardKey { kind, shard }).expect("it reigns");
+    assert_eq!(explained.tenure.map(|held| held.owner), Some(me.id), "{explained}");
+    driver.measured(now, shard_core::allocation::Stats::default(), &mut host);
     let (seat, order) = host.0[0];
     assert_eq!(order, "start");
     assert_eq!(driver.locate(now, kind, "a"), None, "it has not started");

@@ -1,9 +1,10 @@
 //! Who takes part, and what each is for.
 
 use shard_core::allocation::{
-    ActivationCount, AllocationStrategy, ByTenant, ConsistentHashing, External, Hash, Homes, LeastShard, NodeView,
-    Orders, Pins, PreferLocal, Random, Returning, SeedLeastShard, ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard,
-    VersionAware, WeightedMove, WeightedRendezvous, ZoneSpread,
+    ActivationCount, AllocationStrategy, ByRole, ByTenant, ConsistentHashing, External, Hash, Homes, Immovable,
+    LeastShard, NodeView, Orders, Pins, PreferLocal, Random, Rebalancing, ResourceOptimized, Returning, SeedLeastShard,
+    Switch, ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard, VersionAware, WeightedMove, WeightedRendezvous,
+    ZoneSpread,
 };
 use shard_core::id::ShardId;
 use shard_core::prng::mix;
@@ -105,7 +106,7 @@ fn group_of(shard: ShardId) -> Option<u64> {
 
 use Family::{Chance, Count, Load, Outside, Rule};
 
-const ALL: [Contestant; 26] = [
+const ALL: [Contestant; 30] = [
     built_in("least-shard", Count, "the default: even counts, the fewest moves, three at a time", |_| {
         Box::new(LeastShard::default())
     }),
@@ -118,6 +119,9 @@ const ALL: [Contestant; 26] = [
     built_in("seed-least-shard", Count, "as actor-ts does, but comes to rest", |_| Box::new(SeedLeastShard::default())),
     built_in("zone-spread", Count, "surviving the loss of a zone", |_| Box::new(ZoneSpread::new())),
     built_in("weighted-move", Load, "shards that differ in load", |_| Box::new(WeightedMove::new())),
+    built_in("rebalancing", Load, "as Orleans does, corrected: load, towards nodes with memory to spare", |_| {
+        Box::new(Rebalancing::new(LeastShard::default(), Switch::new()))
+    }),
     built_in("weighted-rendezvous", Rule, "homes that outlive a full restart; nodes of unequal strength", |_| {
         Box::new(WeightedRendezvous::new())
     }),
@@ -128,6 +132,9 @@ const ALL: [Contestant; 26] = [
     built_in("two-choices", Chance, "very many nodes: the emptier of two drawn", |_| Box::new(TwoChoices::new())),
     built_in("activation-count", Chance, "as Orleans does: the one of a few drawn with the fewest entities", |_| {
         Box::new(ActivationCount::default())
+    }),
+    built_in("resource-optimized", Chance, "as Orleans does, mended: by processors, memory and entities", |_| {
+        Box::new(ResourceOptimized::default())
     }),
     built_in("random", Chance, "very many small shards", |_| Box::new(Random)),
     built_in("prefer-local", Outside, "one caller to a shard: next to whoever asks first", |_| {
@@ -155,6 +162,15 @@ const ALL: [Contestant; 26] = [
     built_in("by-tenant", Outside, "a tenant's shards on its own few nodes (here: 8 shards on 4)", |_| {
         Box::new(ByTenant::new(LeastShard::default(), ShardSize::Members(4), group_of))
     }),
+    built_in("immovable", Outside, "entities that are dear to wake: placed by count, never moved", |_| {
+        Box::new(Immovable::new(LeastShard::default()))
+    }),
+    built_in(
+        "by-role",
+        Outside,
+        "nodes that are for different things (here: every twentieth shard on every fourth node)",
+        |_| Box::new(ByRole::new(|shard: ShardId| (shard.0 as usize).is_multiple_of(SPOKEN_FOR).then_some("big"))),
+    ),
     contributed("role-affinity", Outside, "the first shards on nodes with a role (here: 50 on every fourth)", |_| {
         Box::new(RoleAffinity::new("big", ShardId(50), LeastShard::default()))
     }),
