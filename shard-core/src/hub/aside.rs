@@ -80,10 +80,10 @@ async fn carry<R: Runtime>(runtime: &R, peer: &Arc<Peer>, connection: u64, line:
         if !bytes.is_empty() {
             said = now;
         }
-        if now.since(heard) >= SILENCE.into() || now.since(said) >= IDLE.into() {
+        if now.since(heard) >= SILENCE || now.since(said) >= IDLE {
             return;
         }
-        if now.since(pinged) >= AGAIN.into() {
+        if now.since(pinged) >= AGAIN {
             pinged = now;
             frame::write_ping(&mut bytes);
         }

@@ -67,7 +67,7 @@ impl Observed {
     pub(super) fn report(&self, now: Instant, kind: Kind) -> Option<Traffic> {
         {
             let mut reported = lock(&self.reported);
-            if now.since(*reported) < EVERY.into() {
+            if now.since(*reported) < EVERY {
                 return None;
             }
             *reported = now;

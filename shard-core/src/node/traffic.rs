@@ -1,5 +1,6 @@
 //! Which shards talk to each other: what a node says of it with its heartbeats, and what a coordinator has heard.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
@@ -19,8 +20,8 @@ impl OwnTraffic {
     }
 
     /// For the next heartbeat: one type at a time.
-    pub(super) fn part(&mut self) -> Option<Traffic> {
-        self.0.pop_first().map(|(_, traffic)| traffic)
+    pub(super) fn part(&mut self) -> Option<Box<Traffic>> {
+        self.0.pop_first().map(|(_, traffic)| Box::new(traffic))
     }
 }
 

@@ -180,7 +180,7 @@ pub struct Heartbeat {
     /// What its shards are used, by type; a part of them at a time. Empty unless somebody looks at it.
     pub loads: Vec<KindLoads>,
     /// Which of its shards say what to whom. Nothing unless somebody looks at it.
-    pub traffic: Option<Traffic>,
+    pub traffic: Option<Box<Traffic>>,
     /// The version of the directory the node holds.
     pub directory: u64,
     /// Where other nodes reach this node.

@@ -55,7 +55,7 @@ impl Node {
                 self.tell_allocator(now, coordinator::Input::Heard { from, message }, out);
                 self.planner.loads.heard(from, loads, &self.allocator);
                 if let Some(traffic) = traffic {
-                    self.planner.traffic.heard(from, traffic, &self.allocator);
+                    self.planner.traffic.heard(from, *traffic, &self.allocator);
                 }
             }
             Control::Lookup { .. } => self.tell_allocator(now, coordinator::Input::Heard { from, message }, out),

@@ -95,11 +95,11 @@ fn controls() -> Vec<(Control, &'static str)> {
         })),
         stats: Some(Stats { cpu_permille: 250, memory_used: 1 << 20, memory_limit: 1 << 30, entities: 9 }),
         loads: vec![KindLoads { kind: Kind(1), shards: vec![(ShardId(3), 300)] }],
-        traffic: Some(Traffic {
+        traffic: Some(Box::new(Traffic {
             kind: Kind(1),
             edges: vec![Edge::new(ShardId(2), ShardId(3), 5)],
             said: vec![(ShardId(2), 5), (ShardId(3), 6)],
-        }),
+        })),
         directory: 6,
         address: "h:7".to_owned(),
     };
