@@ -5,8 +5,9 @@ use alloc::string::String;
 use core::fmt;
 
 use super::{
-    ActivationCount, AllocationStrategy, ConsistentHashing, Hash, LeastShard, PreferLocal, Random, ResourceOptimized,
-    SeedLeastShard, ThresholdLeastShard, TwoChoices, TwoPhaseLeastShard, WeightedMove, WeightedRendezvous, ZoneSpread,
+    ActivationCount, AllocationStrategy, ConsistentHashing, Hash, Immovable, LeastShard, PreferLocal, Random,
+    Rebalancing, Repartitioning, ResourceOptimized, SeedLeastShard, Switch, ThresholdLeastShard, TwoChoices,
+    TwoPhaseLeastShard, WeightedMove, WeightedRendezvous, ZoneSpread,
 };
 
 type Make = fn() -> Box<dyn AllocationStrategy>;
@@ -16,9 +17,12 @@ const KNOWN: &[(&str, Make)] = &[
     ("activation-count", || Box::new(ActivationCount::default())),
     ("consistent-hashing", || Box::new(ConsistentHashing::default())),
     ("hash", || Box::new(Hash)),
+    ("immovable", || Box::new(Immovable::new(LeastShard::default()))),
     ("least-shard", || Box::new(LeastShard::default())),
     ("prefer-local", || Box::new(PreferLocal::new(Random))),
     ("random", || Box::new(Random)),
+    ("rebalancing", || Box::new(Rebalancing::new(LeastShard::default(), Switch::new()))),
+    ("repartitioning", || Box::new(Repartitioning::new(LeastShard::default(), Switch::new()))),
     ("resource-optimized", || Box::new(ResourceOptimized::default())),
     ("seed-least-shard", || Box::new(SeedLeastShard::default())),
     ("threshold-least-shard", || Box::new(ThresholdLeastShard::default())),
@@ -29,7 +33,8 @@ const KNOWN: &[(&str, Make)] = &[
     ("zone-spread", || Box::new(ZoneSpread::default())),
 ];
 
-/// The strategy that is called so, as its `default()` makes it; every one that needs no arguments has a name. A strategy's
+/// The strategy that is called so, as its `default()` makes it; every one that needs no arguments has a name; those around
+/// another are around [`LeastShard`], but for `prefer-local`. A strategy's
 /// name is that of [`AllocationStrategy::name`].
 ///
 /// ```
