@@ -166,6 +166,14 @@ fn the_rules_of_delivery_are_missed_too() {
     noticed(Rule::ContiguousReign, 1..=60, "term-twice");
 }
 
+/// The checker of the store keeps its own record of claims: a claim that the broken rule does not write is one all the same.
+#[test]
+fn the_rules_of_the_store_are_missed() {
+    noticed(Rule::StoreClaim, 1..=20, "newest-refused");
+    noticed(Rule::StoreCondition, 1..=20, "lost-update");
+    noticed(Rule::StoreActivation, 1..=20, "newest-refused");
+}
+
 /// A run in which the broken rule does its harm, within so many seeds. It names both witnesses, what led to it, and how
 /// to see it again.
 fn noticed(rule: Rule, mut seeds: std::ops::RangeInclusive<u64>, property: &str) {
