@@ -54,7 +54,7 @@
 //! control orders), `lanes` (what lanes order), `links` (who is reached), `timers`, `network` (datagrams and connections),
 //! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `script` and
 //! `shrink`, `model` (what every message met), `checker` and `audit` (the invariants), `calm` (what must hold when the faults
-//! are over), `measure` (gaps and moves), `poison` (one tenant's, and whom it harms), `marks`, `report`. Apart from all this, `conformance`: what every host must pass
+//! are over), `measure` (gaps and moves), `poison` (one tenant's, and whom it harms), `marks`, `report`, `kills` (what shows that each rule is needed). Apart from all this, `conformance`: what every host must pass
 //! (feature `std`); `laws`, what every allocation strategy must keep to, and `fuzz`, the same for any bytes.
 //!
 //! May import everything; nothing imports it. The simulator needs `alloc` only.
@@ -72,6 +72,7 @@ mod fault;
 pub mod fuzz;
 mod harm;
 mod host;
+mod kills;
 mod lanes;
 pub mod laws;
 mod links;
@@ -94,6 +95,7 @@ mod worlds;
 
 pub use cluster::Cluster;
 pub use fault::{Fault, Paths, Who, sort_of};
+pub use kills::{Kill, kills};
 pub use marks::{Mark, Marks};
 pub use measure::{Cause, GapSummary, Gaps, Rebalance};
 pub use options::{Faults, Handlers, Options, Strategy};
