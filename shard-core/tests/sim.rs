@@ -125,15 +125,17 @@ fn dense_moves_keep_the_order() {
     }
 }
 
-/// A checker that only looks at what an event touched still sees two owners.
+/// A checker that only looks at what an event touched still sees two owners, and owners of whom the table knows nothing.
 #[test]
 fn large_clusters_are_checked_too() {
-    let seen = (0..20).find_map(|seed| {
-        let options = Options { only: Some("double-owner".into()), ..Options::from_seed(seed).with_nodes(20) };
-        let options = options.with_mutant(Rule::Quarantine);
-        run(options).violation.filter(|violation| violation.property == "double-owner")
-    });
-    assert!(seen.is_some(), "nobody noticed two owners among twenty nodes");
+    for property in ["double-owner", "unlisted-owner"] {
+        let seen = (0..20).find_map(|seed| {
+            let options = Options { only: Some(property.into()), ..Options::from_seed(seed).with_nodes(20) };
+            let options = options.with_mutant(Rule::Quarantine);
+            run(options).violation.filter(|violation| violation.property == property)
+        });
+        assert!(seen.is_some(), "nobody noticed `{property}` among twenty nodes");
+    }
 }
 
 /// One fault to a cluster at rest: everyone's shards come back, and nobody's moves without need.
