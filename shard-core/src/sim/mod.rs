@@ -25,7 +25,8 @@
 //!   makes it as short as it gets.
 //! - The checkers know nothing of the code they check. In a small cluster they look at everything after every event; in a
 //!   large one at what the event touched, and at everything each simulated second.
-//! - A violation comes with both witnesses and the events that led to it ([`Violation`]).
+//! - A violation comes with both witnesses, the events that led to it ([`Violation`]) and the command that runs it again
+//!   ([`Report::replay`]).
 //! - What a campaign never met, it did not prove: [`Marks`] counts the rare places.
 //!
 //! # What is checked
@@ -46,15 +47,19 @@
 //! | P3 | no message without a fate, no stream with a message unsettled | `lost`, `liveness` |
 //! | P4 | nothing in motion; no further election, no further lapse | `liveness`, `election-storm`, `election-after-heal`, `lapse-after-heal` |
 //! | P5 | no shard changes hands sixteen times within a session | `flapping` |
+//! | I8 | a store that checks fences holds what the newest life was told it holds, and refuses its writes never | `fence-order`, `stale-write`, `lost-update`, `newest-refused` |
+//! | | no alarm about a clock that keeps its bound | `false-alarm` |
+//! | | no event storm; in a large cluster, nobody owns what the incremental checkers did not see | `busy-loop`, `blind-checker` |
 //!
-//! I8, of a user's store, is checked by `fence-order`, `stale-write`, `lost-update` and `newest-refused`.
+//! [`PROPERTIES`] has all their names.
 //!
 //! # How to read it
 //! `options` (what a run is), `worlds` and `dense` (kinds of runs), `cluster` (the loop), `process` (one process: its machines, and what
 //! control orders), `lanes` (what lanes order), `links` (who is reached), `timers`, `network` (datagrams and connections),
 //! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `script` and
 //! `shrink`, `model` (what every message met), `checker` and `audit` (the invariants), `calm` (what must hold when the faults
-//! are over), `measure` (gaps and moves), `poison` (one tenant's, and whom it harms), `marks`, `report`, `kills` (what shows that each rule is needed). Apart from all this, `conformance`: what every host must pass
+//! are over), `measure` (gaps and moves), `poison` (one tenant's, and whom it harms), `marks`, `report`, `replay`, `kills` (what
+//! shows that each rule is needed). Apart from all this, `conformance`: what every host must pass
 //! (feature `std`); `laws`, what every allocation strategy must keep to, and `fuzz`, the same for any bytes.
 //!
 //! May import everything; nothing imports it. The simulator needs `alloc` only.
@@ -84,6 +89,7 @@ mod options;
 mod poison;
 mod process;
 mod protocol;
+mod replay;
 mod report;
 mod script;
 mod shrink;
@@ -101,7 +107,7 @@ pub use measure::{Cause, GapSummary, Gaps, Rebalance};
 pub use options::{Faults, Handlers, Options, Strategy};
 pub use poison::{Poison, Poisoned, Toll};
 pub use protocol::Protocol;
-pub use report::{Counters, Report, Violation};
-pub use script::{Script, ScriptError};
+pub use report::{Counters, PROPERTIES, Report, Violation};
+pub use script::{NODES_MAX, Script, ScriptError};
 pub use shrink::shrink;
 pub use worlds::Drill;
