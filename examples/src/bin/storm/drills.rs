@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use shard_core::machine::Rule;
 use shard_core::sim::{Cluster, Drill, Gaps, Options, Report};
 
 use crate::Args;
@@ -17,14 +18,28 @@ pub(crate) struct Drills {
     pub(crate) bad: Vec<Report>,
 }
 
+/// One drill.
+pub(crate) fn options(args: &Args, drill: Drill, seed: u64, mutant: Option<Rule>) -> Options {
+    let mut options = Options::drill(drill, seed, nodes(args));
+    if args.guard {
+        options = options.with_guard();
+    }
+    options.mutant = mutant;
+    options.only.clone_from(&args.only);
+    options
+}
+
+fn nodes(args: &Args) -> usize {
+    args.nodes.map_or(5, |nodes| nodes as usize)
+}
+
 /// So many runs of each drill.
 pub(crate) fn run(args: &Args) -> Drills {
-    let nodes = args.nodes.unwrap_or(5);
-    let mut drills = Drills { nodes, ..Drills::default() };
-    for drill in Drill::ALL.into_iter().filter(|_| nodes > 1) {
+    let mut drills = Drills { nodes: nodes(args), ..Drills::default() };
+    for drill in Drill::ALL {
         let (mut moves, mut minimum) = (0, 0);
         for seed in args.from..args.from + args.drills {
-            let report = Cluster::new(Options::drill(drill, seed, nodes)).run();
+            let report = Cluster::new(options(args, drill, seed, None)).run();
             drills.runs += 1;
             drills.gaps.add(&report.gaps);
             if let Some(rebalance) = report.rebalance {
