@@ -152,6 +152,18 @@ fn drills_measure_one_fault_at_a_time() {
     }
 }
 
+/// Leaves, resignations and joins that nothing disturbs: nobody is left in doubt, and nothing is lost.
+#[test]
+fn planned_moves_leave_nothing_in_doubt() {
+    for drill in [Drill::Leave, Drill::CoordinatorLeave, Drill::Resign, Drill::Join] {
+        for seed in 1..=12 {
+            let report = run(Options::drill(drill, seed, 5));
+            assert!(report.violation.is_none(), "{}: {report}", drill.name());
+            assert_eq!((report.counters.in_doubt, report.counters.lost), (0, 0), "{} {seed}", drill.name());
+        }
+    }
+}
+
 #[test]
 fn the_four_rules_that_hold_ownership_are_missed_at_once() {
     noticed(Rule::NoForcedHandoff, 40..=120, "double-owner");

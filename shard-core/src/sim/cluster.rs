@@ -227,6 +227,7 @@ impl Cluster {
             self.step(scheduled);
         }
         self.audit_sum();
+        self.audit_plan();
     }
 
     /// What became of it.
@@ -305,6 +306,7 @@ impl Cluster {
             Event::Boot => self.boot(seat),
             Event::Wake => self.wake(seat),
             Event::Load => self.load(seat),
+            Event::Part => self.part(seat),
             Event::Store { write } => self.stored(seat, write),
             Event::StoreAnswer { write } => self.store_answers(write),
             Event::Calm => self.begin_calm(),

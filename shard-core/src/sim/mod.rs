@@ -45,6 +45,7 @@
 //! | | one fate per message, and the classes add up | `two-fates`, `sum` |
 //! | P1, P2 | after the faults: one node reigns, every wanted shard is owned once, everyone is back | `liveness` |
 //! | P3 | no message without a fate, no stream with a message unsettled | `lost`, `liveness` |
+//! | | a planned move that nothing disturbs leaves no message in doubt | `doubted` |
 //! | P4 | nothing in motion; no further election, no further lapse | `liveness`, `election-storm`, `election-after-heal`, `lapse-after-heal` |
 //! | P5 | no shard changes hands sixteen times within a session | `flapping` |
 //! | I8 | a store that checks fences holds what the newest life was told it holds, and refuses its writes never | `fence-order`, `stale-write`, `lost-update`, `newest-refused` |
@@ -56,7 +57,7 @@
 //! # How to read it
 //! `options` (what a run is), `worlds` and `dense` (kinds of runs), `cluster` (the loop), `process` (one process: its machines, and what
 //! control orders), `lanes` (what lanes order), `links` (who is reached), `timers`, `network` (datagrams and connections),
-//! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `script` and
+//! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `leave` (departures in good order), `script` and
 //! `shrink`, `model` (what every message met), `checker` and `audit` (the invariants), `calm` (what must hold when the faults
 //! are over), `measure` (gaps and moves), `poison` (one tenant's, and whom it harms), `marks`, `report`, `replay`, `kills` (what
 //! shows that each rule is needed). Apart from all this, `conformance`: what every host must pass
@@ -80,6 +81,7 @@ mod host;
 mod kills;
 mod lanes;
 pub mod laws;
+mod leave;
 mod links;
 mod marks;
 mod measure;

@@ -113,6 +113,7 @@ pub const PROPERTIES: &[&str] = &[
     "bound",
     "busy-loop",
     "double-owner",
+    "doubted",
     "duplicated",
     "election-after-heal",
     "election-storm",
