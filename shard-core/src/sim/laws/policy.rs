@@ -87,8 +87,12 @@ fn try_policy(make: &impl Fn(&Setting) -> Box<dyn PassivationPolicy>, seed: u64)
         all.extend_from_slice(&picked);
         // Some linger while they stop, and mail comes for them meanwhile.
         if prng.chance(1, 4) {
-            let stopping = lane.places.extract_if(.., |_, place| place.0 == State::Stopping);
-            stopping.for_each(|(index, _)| policy.removed(index));
+            lane.places.retain(|index, place| {
+                if place.0 == State::Stopping {
+                    policy.removed(*index);
+                }
+                place.0 != State::Stopping
+            });
         }
     }
     Ok(all)
