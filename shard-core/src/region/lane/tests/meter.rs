@@ -33,7 +33,7 @@ fn report(lane: &mut Lane<u32>, host: &mut Host) -> (u64, Vec<String>) {
     let at = lane.deadline().expect("a report is due");
     host.clear();
     lane.expire(at, host);
-    (at.since(ms(0)).as_millis() as u64, host.iter().cloned().collect())
+    (at.since(ms(0)).as_millis() as u64, host.to_vec())
 }
 
 #[test]
