@@ -125,15 +125,17 @@ fn dense_moves_keep_the_order() {
     }
 }
 
-/// A checker that only looks at what an event touched still sees two owners.
+/// A checker that only looks at what an event touched still sees two owners, and owners of whom the table knows nothing.
 #[test]
 fn large_clusters_are_checked_too() {
-    let seen = (0..20).find_map(|seed| {
-        let options = Options { only: Some("double-owner".into()), ..Options::from_seed(seed).with_nodes(20) };
-        let options = options.with_mutant(Rule::Quarantine);
-        run(options).violation.filter(|violation| violation.property == "double-owner")
-    });
-    assert!(seen.is_some(), "nobody noticed two owners among twenty nodes");
+    for property in ["double-owner", "unlisted-owner"] {
+        let seen = (0..20).find_map(|seed| {
+            let options = Options { only: Some(property.into()), ..Options::from_seed(seed).with_nodes(20) };
+            let options = options.with_mutant(Rule::Quarantine);
+            run(options).violation.filter(|violation| violation.property == property)
+        });
+        assert!(seen.is_some(), "nobody noticed `{property}` among twenty nodes");
+    }
 }
 
 /// One fault to a cluster at rest: everyone's shards come back, and nobody's moves without need.
@@ -147,6 +149,18 @@ fn drills_measure_one_fault_at_a_time() {
         let victims = report.gaps.summary().find(|gap| gap.victim && gap.cause.name() == drill.name());
         let longest = victims.map_or(0, |gap| gap.max);
         assert!(longest < 5_000, "{}: {}", drill.name(), report.gaps);
+    }
+}
+
+/// Leaves, resignations and joins that nothing disturbs: nobody is left in doubt, and nothing is lost.
+#[test]
+fn planned_moves_leave_nothing_in_doubt() {
+    for drill in [Drill::Leave, Drill::CoordinatorLeave, Drill::Resign, Drill::Join] {
+        for seed in 1..=12 {
+            let report = run(Options::drill(drill, seed, 5));
+            assert!(report.violation.is_none(), "{}: {report}", drill.name());
+            assert_eq!((report.counters.in_doubt, report.counters.lost), (0, 0), "{} {seed}", drill.name());
+        }
     }
 }
 
@@ -164,6 +178,14 @@ fn the_rules_of_delivery_are_missed_too() {
     noticed(Rule::ClosedBeyond, 1..=200, "duplicated");
     noticed(Rule::LinkGap, 1..=60, "lost");
     noticed(Rule::ContiguousReign, 1..=60, "term-twice");
+}
+
+/// The checker of the store keeps its own record of claims: a claim that the broken rule does not write is one all the same.
+#[test]
+fn the_rules_of_the_store_are_missed() {
+    noticed(Rule::StoreClaim, 1..=20, "newest-refused");
+    noticed(Rule::StoreCondition, 1..=20, "lost-update");
+    noticed(Rule::StoreActivation, 1..=20, "newest-refused");
 }
 
 /// A run in which the broken rule does its harm, within so many seeds. It names both witnesses, what led to it, and how

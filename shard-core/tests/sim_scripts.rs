@@ -1,11 +1,12 @@
 //! Scripts: for each, the mutant that it names breaks the property that it expects, and the protocol as it is keeps all.
 #![cfg(feature = "sim")]
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-use shard_core::sim::{Cluster, Options, Report, Script};
+use shard_core::sim::{Cluster, Options, PROPERTIES, Report, Script};
 
 #[test]
 fn every_script_kills_its_mutant_and_spares_the_protocol() {
@@ -32,7 +33,7 @@ fn every_script_kills_its_mutant_and_spares_the_protocol() {
             wrong.push(format!("{name}: it is for {}", mutant.mutant()));
         }
         let expect = script.expect.as_deref().unwrap_or_else(|| panic!("{name}: it expects nothing"));
-        let killed = seeds().find(|seed| breaks(&script.options, *seed, expect));
+        let killed = seeds().find(|seed| breaks(&script, *seed, expect));
         let Some(killer) = killed else {
             wrong.push(format!("{name}: no seed of {:?} breaks `{expect}` any more", seeds()));
             continue;
@@ -47,13 +48,39 @@ fn every_script_kills_its_mutant_and_spares_the_protocol() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether the run breaks that property. A machine's own assertion, which builds without them do not make, may notice it
-/// first: that is a find as well.
-fn breaks(options: &Options, seed: u64, expect: &str) -> bool {
-    let options = Options { seed, only: Some(expect.to_owned()), ..options.clone() };
+/// Whether the run breaks that property, or trips the assertion that the script names. Another one is no kill.
+fn breaks(script: &Script, seed: u64, expect: &str) -> bool {
+    let options = Options { seed, only: Some(expect.to_owned()), ..script.options.clone() };
     let run: Result<Report, _> = catch_unwind(AssertUnwindSafe(|| Cluster::new(options).run()));
     match run {
         Ok(report) => report.violation.is_some_and(|violation| violation.property == expect),
-        Err(_) => true,
+        Err(said) => {
+            let said =
+                said.downcast_ref::<&str>().map(|text| (*text).to_owned()).or_else(|| said.downcast_ref().cloned());
+            said.is_some() && said == script.assertion
+        }
     }
+}
+
+/// Whoever names a property to look for gets it, and whoever reads the page finds it.
+#[test]
+fn every_property_stands_in_the_list_and_on_the_page() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/sim");
+    let page = fs::read_to_string(folder.join("mod.rs")).expect("the page");
+    let mut found = BTreeSet::new();
+    for entry in fs::read_dir(folder).expect("sources") {
+        let path = entry.expect("a file").path();
+        if !path.is_file() {
+            continue;
+        }
+        let text = fs::read_to_string(path).expect("it reads");
+        for begin in ["violated(", "Err((", "Some((", "| ("] {
+            let names =
+                text.split(begin).skip(1).filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next());
+            found.extend(names.map(ToOwned::to_owned));
+        }
+    }
+    assert_eq!(found, PROPERTIES.iter().map(|name| (*name).to_owned()).collect());
+    let silent: Vec<_> = PROPERTIES.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
+    assert!(silent.is_empty(), "not on the page: {silent:?}");
 }

@@ -20,7 +20,7 @@ pub(crate) use mark::instants;
 pub use mark::{Mark, Sort};
 pub use notice::Notice;
 pub use rule::{Rule, Rules};
-pub use timing::{Timing, TimingError};
+pub use timing::{Timing, TimingError, TimingFigures};
 
 use crate::time::Instant;
 

@@ -1,9 +1,10 @@
 //! The rules of the protocol that can be switched off one at a time, each with the name of its mutant: the simulator must
 //! then find the harm. Not every rule has a switch: K3, K5, D1, D2, D6, D9-D11, E6, E10 and G3, among others, have none, and
-//! are found by `grep` for their letters where they are kept.
+//! are found by `grep` for their letters where they are kept. What kills each mutant stands in `sim::kills`, and a test holds
+//! that table to it.
 //!
 //! The letters are those of the protocol's papers. D: streams. E: early exit of the quarantine. G: gaps of the first paper, closed later. K: links. S: the
-//! inequalities of the times. L is used three times there: L1-L4 of sessions and commands, L1-L3 of voters (first campaign,
+//! inequalities of the times. L is used three times there: L2-L4 of sessions and commands, L1-L3 of voters (first campaign,
 //! restored promise, a reigning coordinator ignores refusals), and L1-L3 of the times, which only warn.
 //!
 //! Outside the simulator (`sim`) and tests, [`Rules`] has no state and every rule is on: the compiler removes the check.

@@ -7,6 +7,9 @@ use core::fmt;
 
 use crate::time::Duration;
 
+/// Clocks that may be wrong by half or more can be compared with nothing.
+const RATE_ERROR_BELOW: u32 = 500;
+
 /// The times that the machines obey. Take [`Timing::lan`], [`Timing::fast`] or [`Timing::wan`] and change what must
 /// differ; whoever builds a node from it calls [`Timing::check`].
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -135,16 +138,12 @@ impl Timing {
             ("drain", self.drain),
         ];
         if let Some((name, _)) = positive.into_iter().find(|(_, span)| span.is_zero()) {
-            return Err(TimingError { rule: "not zero", name, value: Duration::ZERO, least: Duration::from_nanos(1) });
+            let figures = TimingFigures::Span { value: Duration::ZERO, least: Duration::from_nanos(1) };
+            return Err(TimingError { rule: "not zero", name, figures });
         }
-        if self.rate_error_permille >= 500 {
-            let permille = Duration::from_millis(u64::from(self.rate_error_permille));
-            return Err(TimingError {
-                rule: "S5",
-                name: "rate_error_permille",
-                value: permille,
-                least: Duration::ZERO,
-            });
+        if self.rate_error_permille >= RATE_ERROR_BELOW {
+            let figures = TimingFigures::Permille { value: self.rate_error_permille, below: RATE_ERROR_BELOW };
+            return Err(TimingError { rule: "S5", name: "rate_error_permille", figures });
         }
         let needs = [
             ("S1", "lease", self.lease, self.drifted(self.reign)),
@@ -153,7 +152,7 @@ impl Timing {
             ("margin below session", "session", self.session, self.margin + self.heartbeat),
         ];
         match needs.into_iter().find(|(_, _, value, least)| value < least) {
-            Some((rule, name, value, least)) => Err(TimingError { rule, name, value, least }),
+            Some((rule, name, value, least)) => Err(TimingError::span(rule, name, value, least)),
             None => Ok(()),
         }
     }
@@ -172,12 +171,8 @@ impl Timing {
                 self.margin + self.heartbeat + rtt * 6 + self.drifted(self.lease) + stagger + tick * 2,
             ),
         ];
-        rules.into_iter().filter(|(_, _, value, least)| value < least).map(|(rule, name, value, least)| TimingError {
-            rule,
-            name,
-            value,
-            least,
-        })
+        let broken = rules.into_iter().filter(|(_, _, value, least)| value < least);
+        broken.map(|(rule, name, value, least)| TimingError::span(rule, name, value, least))
     }
 }
 
@@ -192,17 +187,49 @@ impl Default for Timing {
 pub struct TimingError {
     /// The inequality, as the protocol numbers it.
     pub rule: &'static str,
-    /// The setting that is too small.
+    /// The setting that is wrong.
     pub name: &'static str,
-    /// What it is.
-    pub value: Duration,
-    /// What it must be at least.
-    pub least: Duration,
+    /// What it is, and what it must be.
+    pub figures: TimingFigures,
+}
+
+/// What a setting is, and what it must be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum TimingFigures {
+    /// A time is too short.
+    Span {
+        /// What it is.
+        value: Duration,
+        /// What it must be at least.
+        least: Duration,
+    },
+    /// A share is too great.
+    Permille {
+        /// What it is, in parts per thousand.
+        value: u32,
+        /// What it must be below.
+        below: u32,
+    },
+}
+
+impl TimingError {
+    const fn span(rule: &'static str, name: &'static str, value: Duration, least: Duration) -> Self {
+        Self { rule, name, figures: TimingFigures::Span { value, least } }
+    }
 }
 
 impl fmt::Display for TimingError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is {:?} but must be at least {:?} ({})", self.name, self.value, self.least, self.rule)
+        let Self { rule, name, figures } = self;
+        match figures {
+            TimingFigures::Span { value, least } => {
+                write!(f, "`{name}` is {value:?} but must be at least {least:?} ({rule})")
+            }
+            TimingFigures::Permille { value, below } => {
+                write!(f, "`{name}` is {value} but must be below {below} permille ({rule})")
+            }
+        }
     }
 }
 
@@ -234,5 +261,15 @@ mod tests {
         let timing = Timing { wait: Duration::from_millis(3_000), ..Timing::lan() };
         let text = std::format!("{}", timing.check().unwrap_err());
         assert_eq!(text, "`wait` is 3s but must be at least 3.060606061s (S3)");
+    }
+
+    #[test]
+    fn a_rate_error_too_great_is_refused_as_the_share_that_it_is() {
+        let timing = Timing { rate_error_permille: 500, ..Timing::lan() };
+        let text = std::format!("{}", timing.check().unwrap_err());
+        assert_eq!(text, "`rate_error_permille` is 500 but must be below 500 permille (S5)");
+        // Below it, the times are what does not fit.
+        let timing = Timing { rate_error_permille: 499, ..Timing::lan() };
+        assert_eq!(timing.check().map_err(|error| error.rule), Err("S1"));
     }
 }

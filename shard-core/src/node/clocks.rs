@@ -1,4 +1,4 @@
-//! What a node can see of clocks that break the protocol's one assumption: that each runs within the bound on its rate.
+//! What a node can see of clocks that break the protocol's one assumption (S5): that each runs within the bound on its rate.
 //!
 //! **Jumps.** A machine that is frozen (a virtual machine that is moved, a snapshot) finds its clock where it was, and serves
 //! on under a session that others have counted out long ago. The wall clock often knows: when it went ahead of the node's

@@ -12,6 +12,8 @@ use crate::time::nanos;
 
 /// How often queues are measured; in large clusters ten times less often.
 const EVERY: u64 = 100_000_000;
+/// How often a large cluster's whole table is compared with its owners.
+const SECOND: u64 = 1_000_000_000;
 /// A shard that begins to be served so often within one session's length flaps (P5): each new owner needs the drop of the
 /// one before, or its session's end.
 const FLAPS: usize = 16;
@@ -20,6 +22,8 @@ const FLAPS: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Audit {
     next: u64,
+    /// When the tables of a large cluster are looked at next.
+    tables_at: u64,
     /// Per shard: when it last began to be served.
     grants: alloc::vec::Vec<VecDeque<u64>>,
 }
@@ -28,8 +32,14 @@ impl Cluster {
     /// After every event at `seat`.
     pub(super) fn audit(&mut self, seat: usize) {
         self.audit_term(seat);
-        self.audit_opening(seat);
-        self.audit_table(seat);
+        // In a large cluster: when a table comes into force, and each simulated second.
+        let opened = self.audit_opening(seat);
+        if opened || self.checker.is_thorough() {
+            self.audit_table(seat);
+        } else if self.now >= self.audit.tables_at {
+            self.audit.tables_at = self.now + SECOND;
+            (0..self.seats.len()).for_each(|seat| self.audit_table(seat));
+        }
         if self.now >= self.audit.next {
             let rarely = if self.checker.is_thorough() { 1 } else { 10 };
             self.audit.next = self.now + EVERY * rarely;
@@ -49,21 +59,22 @@ impl Cluster {
         }
     }
 
-    /// When a reign may place shards for the first time: early, or after W.
-    fn audit_opening(&mut self, seat: usize) {
+    /// Whether a reign may place shards for the first time: early, or after W.
+    fn audit_opening(&mut self, seat: usize) -> bool {
         let now = self.local(seat);
         let wait = self.options.timing.wait;
-        let Some(process) = &mut self.seats[seat].process else { return };
-        let Some(at) = process.elected_at.filter(|_| process.node.allocator().may_allocate(now)) else { return };
+        let Some(process) = &mut self.seats[seat].process else { return false };
+        let Some(at) = process.elected_at.filter(|_| process.node.allocator().may_allocate(now)) else { return false };
         process.elected_at = None;
         if now < at + wait {
             self.marks.meet(Mark::OpenedEarly);
         }
+        true
     }
 
     /// I4: once a coordinator may place shards, its table names every live owner.
     fn audit_table(&mut self, seat: usize) {
-        if !self.checker.is_thorough() || self.reigning(seat).is_none() {
+        if self.reigning(seat).is_none() {
             return;
         }
         let now = self.local(seat);
@@ -159,7 +170,7 @@ impl Cluster {
         }
         let grants = &mut self.audit.grants[at];
         grants.push_back(now);
-        if grants.len() > FLAPS {
+        if grants.len() == FLAPS {
             let first = grants.pop_front().unwrap_or(0);
             if now - first < window && !self.options.dense {
                 self.violated("flapping", format!("{shard} began to be served {FLAPS} times within one session"));

@@ -8,7 +8,7 @@ use super::cluster::Cluster;
 use super::event::Event;
 use super::options::{Faults, ms};
 use crate::id::ShardId;
-use crate::time::nanos;
+use crate::time::{Duration, nanos};
 
 /// How often the cluster is looked at.
 const LOOK: u64 = 100_000_000;
@@ -16,7 +16,7 @@ const LOOK: u64 = 100_000_000;
 const REST: u64 = 1_500_000_000;
 
 /// Elections that the end of the faults may need: one, and one for a coordinator that was only paused or slow. Each voter
-/// that is on its way out may win another on the way.
+/// that is on its way out may win two more on the way: one while it hands over, and one while it leaves.
 const ELECTIONS_MAX: u64 = 2;
 
 /// Where the run stands after the storm.
@@ -67,7 +67,7 @@ impl Cluster {
         self.calm.began_at = Some(self.now);
         self.calm.elections.0 = self.counters.elections;
         let processes = self.seats.iter().filter_map(|seat| seat.process.as_ref());
-        self.calm.leaving = processes.filter(|process| process.leaving).count() as u64;
+        self.calm.leaving = processes.filter(|process| process.departure.is_some()).count() as u64;
         self.calm.versions = self.versions_to_come();
         for seat in 0..self.seats.len() {
             self.filters.clear();
@@ -83,13 +83,14 @@ impl Cluster {
     /// the quarantine, D for sessions, drains, the last pause, and what a departure under way takes.
     fn bound(&self) -> u64 {
         let timing = &self.options.timing;
-        nanos(timing.silence * 2 + timing.wait + timing.session * 4 + timing.drain * 3 + ms(2_000))
+        let departures = if self.calm.leaving > 0 { timing.drain * 4 } else { Duration::ZERO };
+        nanos(timing.silence * 2 + timing.wait + timing.session * 4 + timing.drain * 3 + ms(2_000) + departures)
             + self.calm.versions * self.version_bound()
     }
 
     pub(super) fn look(&mut self) {
         let Some(began) = self.calm.began_at else { return };
-        let most = ELECTIONS_MAX + self.calm.leaving + ELECTIONS_MAX * self.calm.versions;
+        let most = ELECTIONS_MAX * (1 + self.calm.leaving + self.calm.versions);
         if self.counters.elections > self.calm.elections.0 + most {
             self.violated("election-storm", format!("{} elections since the faults ended", most + 1));
         }
@@ -146,7 +147,7 @@ impl Cluster {
             return Some(("liveness", format!("{reigns} nodes reign")));
         }
         for seat in 0..self.seats.len() {
-            if self.seats[seat].process.as_ref().is_none_or(|process| process.leaving) {
+            if self.seats[seat].process.as_ref().is_none_or(|process| process.departure.is_some()) {
                 return Some(("liveness", format!("node {} is not back, or still leaving", seat + 1)));
             }
         }

@@ -21,7 +21,7 @@ use super::model::{Model, Totals};
 use super::network::Connection;
 use super::options::{Faults, Options};
 use super::process::{Process, id_of};
-use super::report::{Counters, Report, Violation};
+use super::report::{Counters, PROPERTIES, Report, Violation};
 use super::script::Script;
 use super::store::Store;
 use crate::id::{Incarnation, Kind, NodeKey, ShardId};
@@ -227,6 +227,7 @@ impl Cluster {
             self.step(scheduled);
         }
         self.audit_sum();
+        self.audit_plan();
     }
 
     /// What became of it.
@@ -305,6 +306,7 @@ impl Cluster {
             Event::Boot => self.boot(seat),
             Event::Wake => self.wake(seat),
             Event::Load => self.load(seat),
+            Event::Part => self.part(seat),
             Event::Store { write } => self.stored(seat, write),
             Event::StoreAnswer { write } => self.store_answers(write),
             Event::Calm => self.begin_calm(),
@@ -330,6 +332,7 @@ impl Cluster {
     }
 
     pub(super) fn violated(&mut self, property: &'static str, witness: String) {
+        debug_assert!(PROPERTIES.contains(&property), "`{property}` has no name in the list");
         let wanted = self.options.only.as_deref().is_none_or(|only| only == property);
         if wanted && self.violation.is_none() {
             self.violation = Some((property, witness));
@@ -383,6 +386,7 @@ impl Cluster {
         let counters = Counters { handled, not_run, in_doubt, handled_in_doubt, orphaned, ..self.counters };
         Report {
             seed: self.options.seed,
+            arguments: self.options.arguments(),
             mutant: self.options.mutant,
             guarded: self.options.guard > 0,
             millis,

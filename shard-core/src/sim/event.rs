@@ -49,6 +49,8 @@ pub(super) enum Event {
     StoreAnswer { write: usize },
     /// A process looks at its clocks.
     Wake,
+    /// A process that leaves looks whether all it owes is said.
+    Part,
     /// An operator tells a process to load the next set of voters.
     Load,
     /// The end of the storm.

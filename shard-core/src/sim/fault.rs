@@ -275,6 +275,9 @@ impl fmt::Display for Span {
     }
 }
 
+/// Sums of some such spans, in nanoseconds, stay far below what fits.
+const LONGEST: Duration = Duration::from_secs(86_400);
+
 /// Reads a span as [`Span`] writes it.
 pub(super) fn read_span(word: &str) -> Result<Duration, String> {
     let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(word.len());
@@ -287,7 +290,8 @@ pub(super) fn read_span(word: &str) -> Result<Duration, String> {
         _ => return Err(format!("`{word}` is no time; 20ms is one")),
     };
     let number: u64 = number.parse().map_err(|_| format!("`{word}` is no time"))?;
-    number.checked_mul(unit).map(Duration::from_nanos).ok_or_else(|| format!("`{word}` is too long"))
+    let span = number.checked_mul(unit).map(Duration::from_nanos).filter(|span| *span <= LONGEST);
+    span.ok_or_else(|| format!("`{word}` is too long: a day is the most"))
 }
 
 /// The sort of a control message, by which `drop` and `hold` know it.

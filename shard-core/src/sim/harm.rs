@@ -292,7 +292,7 @@ impl Cluster {
             (drains, Mark::CrashInDrain),
             (lanes.iter().any(|berth| !berth.runs.is_empty()), Mark::CrashInHandler),
             (process.node.is_halting(), Mark::CrashWhileHalting),
-            (process.leaving, Mark::CrashWhileLeaving),
+            (process.departure.is_some(), Mark::CrashWhileLeaving),
         ];
         self.bereaved.extend(lanes.iter().flat_map(|berth| berth.lane.tenures()).map(|(shard, _)| shard));
         met.into_iter().filter(|(met, _)| *met).for_each(|(_, mark)| self.mark(mark));
@@ -320,19 +320,6 @@ impl Cluster {
             self.clocks_are_broken = true;
             self.push_here(until, seat, Event::Wake);
             self.touch_all(seat);
-        }
-    }
-
-    fn leave(&mut self, seat: usize, away: u64) {
-        let reigns = self.reigning(seat).is_some();
-        if let Some(process) = &mut self.seats[seat].process
-            && !process.leaving
-        {
-            process.leaving = true;
-            process.away = away;
-            self.blame(&[seat], if reigns { Cause::CoordinatorLeave } else { Cause::Leave });
-            self.note(seat, || "wants to leave".into());
-            self.push_here(self.now, seat, Event::Answer(Input::Leave));
         }
     }
 

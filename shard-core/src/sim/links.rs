@@ -26,10 +26,12 @@ pub(super) enum End {
     From(NodeId),
 }
 
+pub(super) type Sender = LinkSender<Frame>;
+
 /// All links of a process.
 #[derive(Debug, Default)]
 pub(super) struct Links {
-    pub(super) senders: BTreeMap<NodeKey, LinkSender<Frame>>,
+    pub(super) senders: BTreeMap<NodeKey, Sender>,
     pub(super) receivers: BTreeMap<NodeId, LinkReceiver>,
     /// When each next has something to do, and the same in order.
     deadlines: BTreeMap<End, Instant>,

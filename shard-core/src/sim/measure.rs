@@ -191,7 +191,7 @@ impl Cluster {
     }
 
     pub(super) fn drain_begins(&mut self, seat: usize, shard: ShardId) {
-        if self.seats[seat].process.as_ref().is_some_and(|process| !process.leaving) {
+        if self.seats[seat].process.as_ref().is_some_and(|process| process.departure.is_none()) {
             self.blames.moving.insert(shard, self.now);
         }
     }

@@ -25,7 +25,8 @@
 //!   makes it as short as it gets.
 //! - The checkers know nothing of the code they check. In a small cluster they look at everything after every event; in a
 //!   large one at what the event touched, and at everything each simulated second.
-//! - A violation comes with both witnesses and the events that led to it ([`Violation`]).
+//! - A violation comes with both witnesses, the events that led to it ([`Violation`]) and the command that runs it again
+//!   ([`Report::replay`]).
 //! - What a campaign never met, it did not prove: [`Marks`] counts the rare places.
 //!
 //! # What is checked
@@ -44,17 +45,22 @@
 //! | | one fate per message, and the classes add up | `two-fates`, `sum` |
 //! | P1, P2 | after the faults: one node reigns, every wanted shard is owned once, everyone is back | `liveness` |
 //! | P3 | no message without a fate, no stream with a message unsettled | `lost`, `liveness` |
+//! | | a planned move that nothing disturbs leaves no message in doubt | `doubted` |
 //! | P4 | nothing in motion; no further election, no further lapse | `liveness`, `election-storm`, `election-after-heal`, `lapse-after-heal` |
 //! | P5 | no shard changes hands sixteen times within a session | `flapping` |
+//! | I8 | a store that checks fences holds what the newest life was told it holds, and refuses its writes never | `fence-order`, `stale-write`, `lost-update`, `newest-refused` |
+//! | | no alarm about a clock that keeps its bound | `false-alarm` |
+//! | | no event storm; in a large cluster, nobody owns what the incremental checkers did not see | `busy-loop`, `blind-checker` |
 //!
-//! I8, of a user's store, is checked by `fence-order`, `stale-write`, `lost-update` and `newest-refused`.
+//! [`PROPERTIES`] has all their names.
 //!
 //! # How to read it
 //! `options` (what a run is), `worlds` and `dense` (kinds of runs), `cluster` (the loop), `process` (one process: its machines, and what
 //! control orders), `lanes` (what lanes order), `links` (who is reached), `timers`, `network` (datagrams and connections),
-//! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `script` and
+//! `work` (what callers send), `fault` (a fault as a value and a line), `harm` (how faults are drawn and done), `leave` (departures in good order), `script` and
 //! `shrink`, `model` (what every message met), `checker` and `audit` (the invariants), `calm` (what must hold when the faults
-//! are over), `measure` (gaps and moves), `poison` (one tenant's, and whom it harms), `marks`, `report`. Apart from all this, `conformance`: what every host must pass
+//! are over), `measure` (gaps and moves), `poison` (one tenant's, and whom it harms), `marks`, `report`, `replay`, `kills` (what
+//! shows that each rule is needed). Apart from all this, `conformance`: what every host must pass
 //! (feature `std`); `laws`, what every allocation strategy must keep to, and `fuzz`, the same for any bytes.
 //!
 //! May import everything; nothing imports it. The simulator needs `alloc` only.
@@ -72,8 +78,10 @@ mod fault;
 pub mod fuzz;
 mod harm;
 mod host;
+mod kills;
 mod lanes;
 pub mod laws;
+mod leave;
 mod links;
 mod marks;
 mod measure;
@@ -83,6 +91,7 @@ mod options;
 mod poison;
 mod process;
 mod protocol;
+mod replay;
 mod report;
 mod script;
 mod shrink;
@@ -94,12 +103,13 @@ mod worlds;
 
 pub use cluster::Cluster;
 pub use fault::{Fault, Paths, Who, sort_of};
+pub use kills::{Kill, kills};
 pub use marks::{Mark, Marks};
 pub use measure::{Cause, GapSummary, Gaps, Rebalance};
 pub use options::{Faults, Handlers, Options, Strategy};
 pub use poison::{Poison, Poisoned, Toll};
 pub use protocol::Protocol;
-pub use report::{Counters, Report, Violation};
-pub use script::{Script, ScriptError};
+pub use report::{Counters, PROPERTIES, Report, Violation};
+pub use script::{NODES_MAX, Script, ScriptError};
 pub use shrink::shrink;
 pub use worlds::Drill;

@@ -6,6 +6,7 @@ use core::num::NonZeroU32;
 
 use super::cluster::Cluster;
 use super::event::Event;
+use super::leave::Departure;
 use super::links::Links;
 use super::marks::Mark;
 use super::model::Message;
@@ -39,11 +40,10 @@ pub(super) struct Process {
     pub(super) obeyed: Option<Term>,
     /// When its reign began, until it may place shards.
     pub(super) elected_at: Option<Instant>,
-    pub(super) leaving: bool,
+    /// It leaves.
+    pub(super) departure: Option<Departure>,
     /// It is about to be told to load other voters.
     pub(super) loads: bool,
-    /// How long it stays away once it has left.
-    pub(super) away: u64,
     /// What its lanes have of the limit, if there is one.
     pub(super) pool: Option<Pool>,
     /// When the timers are set for, in real time.
@@ -146,9 +146,8 @@ impl Cluster {
             crowded: BTreeSet::new(),
             obeyed: None,
             elected_at: None,
-            leaving: false,
+            departure: None,
             loads: false,
-            away: 0,
             pool: limit.map(|limit| Pool::new(limit.at_most.get(), options.lanes as usize)),
             node_timer: u64::MAX,
             link_timer: u64::MAX,
@@ -237,7 +236,8 @@ impl Cluster {
                     self.mark(Mark::CoordinatorLeft);
                 }
                 self.note(seat, || "left".into());
-                let back = self.now + self.seats[seat].process.as_ref().map_or(0, |process| process.away);
+                let departure = self.seats[seat].process.as_ref().and_then(|process| process.departure);
+                let back = self.now + departure.map_or(0, |departure| departure.away);
                 self.kill(seat);
                 self.agenda.push(back + 1, seat, 0, Event::Boot);
             }

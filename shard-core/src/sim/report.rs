@@ -105,13 +105,44 @@ impl Counters {
     }
 }
 
+/// Every property that is checked, by its name; the module's page says what each means.
+pub const PROPERTIES: &[&str] = &[
+    "astray",
+    "beside",
+    "blind-checker",
+    "bound",
+    "busy-loop",
+    "double-owner",
+    "doubted",
+    "duplicated",
+    "election-after-heal",
+    "election-storm",
+    "false-alarm",
+    "fence-order",
+    "flapping",
+    "lapse-after-heal",
+    "liveness",
+    "lost",
+    "lost-update",
+    "newest-refused",
+    "overlapping-reigns",
+    "ran-unowned",
+    "reordered",
+    "stale-write",
+    "sum",
+    "table-conflict",
+    "term-regressed",
+    "term-twice",
+    "token-order",
+    "told-not-run",
+    "two-fates",
+    "unlisted-owner",
+];
+
 /// A property that did not hold. The run ends with the first one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// The property, by a short name: `double-owner`, `overlapping-reigns`, `token-order`, `term-twice`, `beside`,
-    /// `reordered`, `duplicated`, `two-fates`, `told-not-run`, `astray`, `lost`, `liveness`, `busy-loop`, `term-regressed`, `unlisted-owner`,
-    /// `table-conflict`, `ran-unowned`, `bound`, `flapping`, `sum`, `election-storm`, `election-after-heal`,
-    /// `lapse-after-heal`.
+    /// The property: one of [`PROPERTIES`].
     pub property: &'static str,
     /// Both witnesses.
     pub witness: String,
@@ -124,8 +155,11 @@ pub struct Violation {
 /// What a run found.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The seed, which with the mutant is all that is needed to run it again.
+    /// The seed.
     pub seed: u64,
+    /// What the `storm` example must be told to run it again: the seed, and all else that was asked for. `None` if something was
+    /// set by hand ([`Options::arguments`](super::Options::arguments)).
+    pub arguments: Option<String>,
     /// The rule that was broken on purpose.
     pub mutant: Option<Rule>,
     /// Whether its entities were guarded by tenant.
@@ -151,12 +185,16 @@ pub struct Report {
 }
 
 impl Report {
-    /// The command that runs it again and prints its events.
+    /// The command that runs it again and prints its events; or, if no argument says what was set by hand, what to do.
     #[must_use]
     pub fn replay(&self) -> String {
-        let mutant = self.mutant.map_or_else(String::new, |rule| alloc::format!(" --mutant {}", rule.mutant()));
-        let guard = if self.guarded { " --guard" } else { "" };
-        alloc::format!("cargo run --release -p examples --bin storm -- --seed {}{guard}{mutant}", self.seed)
+        const STORM: &str = "cargo run --release -p examples --bin storm --";
+        match &self.arguments {
+            Some(arguments) => alloc::format!("{STORM} {arguments}"),
+            None => {
+                alloc::format!("options were set by hand: write `Report::script` to FILE, then {STORM} --script FILE")
+            }
+        }
     }
 }
 

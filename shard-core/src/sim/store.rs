@@ -40,6 +40,8 @@ struct Row {
     state: u64,
     /// The greatest fence that wrote.
     written_by: Fence,
+    /// The checker's own record: the greatest fence of a life that began. It does not depend on the rules in force.
+    claimed: Fence,
 }
 
 /// What a life knows of its row.
@@ -79,6 +81,7 @@ impl Cluster {
             }
             return;
         }
+        row.claimed = row.claimed.max(fence);
         if rules.on(Rule::StoreClaim) {
             row.fence = fence;
         }
@@ -109,7 +112,7 @@ impl Cluster {
         let row = self.store.rows.entry(entity).or_default();
         let holds = (fence >= row.fence && version == row.version) || !self.options.rules().on(Rule::StoreCondition);
         if !holds {
-            let newest = fence == row.fence;
+            let newest = fence == row.claimed;
             self.mark(Mark::StoreRefused);
             if newest {
                 self.violated(
@@ -120,7 +123,13 @@ impl Cluster {
             return;
         }
         let (before, written_by) = (row.state, row.written_by);
-        *row = Row { fence: row.fence.max(fence), version: row.version + 1, state: state + 1, written_by: fence };
+        *row = Row {
+            fence: row.fence.max(fence),
+            version: row.version + 1,
+            state: state + 1,
+            written_by: fence,
+            claimed: row.claimed,
+        };
         if fence < written_by {
             self.violated("stale-write", format!("e{entity} is written under {fence:?} after {written_by:?}"));
         }

@@ -23,7 +23,8 @@ impl Cluster {
 
     /// The callers of a node send a batch, and will send another.
     pub(super) fn work(&mut self, seat: usize) {
-        let quiet = self.calm.is_quiet() || self.seats[seat].process.as_ref().is_none_or(|process| process.leaving);
+        let quiet =
+            self.calm.is_quiet() || self.seats[seat].process.as_ref().is_none_or(|process| process.departure.is_some());
         let mute = self.options.callers > 0 && seat >= self.options.callers;
         if quiet || mute {
             return;

@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use serde_json::{Map, json};
 use shard_core::machine::Rule;
 use shard_core::sim::{Cluster, Counters, Gaps, Marks, Options, Report};
 
@@ -43,7 +42,7 @@ impl Sum {
 }
 
 /// Runs the seeds on all cores, until `enough` violations are found.
-fn sweep(args: &Args, mutant: Option<Rule>, enough: usize, progress: bool) -> Sum {
+pub(crate) fn sweep(args: &Args, mutant: Option<Rule>, enough: usize, progress: bool) -> Sum {
     sweep_with(args, enough, progress, |seed| options(args, seed, mutant))
 }
 
@@ -81,7 +80,7 @@ pub(crate) fn sweep_with(args: &Args, enough: usize, progress: bool, options: im
         }
     };
     std::thread::scope(|scope| {
-        for _ in 0..args.threads.unwrap_or(cores).max(1) {
+        for _ in 0..args.threads.map_or(cores, |threads| threads as usize) {
             scope.spawn(worker);
         }
     });
@@ -104,7 +103,8 @@ pub(crate) fn storm(args: &Args, mutant: Option<Rule>) -> ExitCode {
         println!("{report}\n");
     }
     for seed in &sum.panics {
-        println!("seed {seed}: an assertion failed; replay: storm --seed {seed}\n");
+        let arguments = options(args, *seed, mutant).arguments().unwrap_or_default();
+        println!("seed {seed}: an assertion failed; replay: storm {arguments}\n");
     }
     if args.seeds > 0 {
         tell::sum(&sum, seconds);
@@ -124,36 +124,4 @@ pub(crate) fn storm(args: &Args, mutant: Option<Rule>) -> ExitCode {
         println!("{}", tell::json(&sum, seconds, drills.as_ref()));
     }
     verdict(mutant, found)
-}
-
-/// Every rule broken in turn.
-pub(crate) fn mutants(args: &Args) -> ExitCode {
-    // Broken rules trip assertions of the machines; what they say would fill the screen.
-    std::panic::set_hook(Box::new(|_| {}));
-    println!("{:<34} {:>6} {:>6}  first seed, and what was seen", "mutant", "bad", "runs");
-    let mut missed = Vec::new();
-    let mut noticed = Map::new();
-    for rule in Rule::ALL {
-        let sum = sweep(args, Some(*rule), 5, false);
-        let mut seen: Vec<_> = sum.bad.iter().filter_map(|report| Some(report.violation.as_ref()?.property)).collect();
-        seen.extend(sum.panics.first().map(|_| "assertion"));
-        seen.sort_unstable();
-        seen.dedup();
-        let first = sum.bad.iter().map(|report| report.seed).chain(sum.panics.iter().copied()).min();
-        let runs = json!({ "first_seed": first, "bad": sum.found(), "runs": sum.runs });
-        noticed.insert(rule.mutant().into(), runs);
-        if first.is_none() {
-            missed.push(rule.mutant());
-        }
-        let first = first.map_or_else(|| "-".to_owned(), |seed| seed.to_string());
-        println!("{:<34} {:>6} {:>6}  {first} {}", rule.mutant(), sum.found(), sum.runs, seen.join(", "));
-    }
-    println!("{} of {} noticed", Rule::ALL.len() - missed.len(), Rule::ALL.len());
-    if !missed.is_empty() {
-        println!("not by these seeds: {}", missed.join(", "));
-    }
-    if args.json {
-        println!("{}", json!({ "mutants": noticed, "missed": missed }));
-    }
-    if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

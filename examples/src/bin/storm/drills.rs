@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use shard_core::sim::{Cluster, Drill, Gaps, Options, Report};
+use shard_core::machine::Rule;
+use shard_core::sim::{Cluster, Counters, Drill, Gaps, Options, Report};
 
 use crate::Args;
 
@@ -14,19 +15,38 @@ pub(crate) struct Drills {
     pub(crate) gaps: Gaps,
     /// Per kind of change: moves, and the least that were needed.
     pub(crate) moves: Vec<(&'static str, u64, u64)>,
+    /// Per kind of fault: messages, and of how many the sender was told that they did not run, or that they may have.
+    pub(crate) fates: Vec<(&'static str, [u64; 3])>,
     pub(crate) bad: Vec<Report>,
+}
+
+/// One drill.
+pub(crate) fn options(args: &Args, drill: Drill, seed: u64, mutant: Option<Rule>) -> Options {
+    let mut options = Options::drill(drill, seed, nodes(args));
+    if args.guard {
+        options = options.with_guard();
+    }
+    options.mutant = mutant;
+    options.only.clone_from(&args.only);
+    options
+}
+
+fn nodes(args: &Args) -> usize {
+    args.nodes.map_or(5, |nodes| nodes as usize)
 }
 
 /// So many runs of each drill.
 pub(crate) fn run(args: &Args) -> Drills {
-    let nodes = args.nodes.unwrap_or(5);
-    let mut drills = Drills { nodes, ..Drills::default() };
-    for drill in Drill::ALL.into_iter().filter(|_| nodes > 1) {
+    let mut drills = Drills { nodes: nodes(args), ..Drills::default() };
+    for drill in Drill::ALL {
         let (mut moves, mut minimum) = (0, 0);
+        let mut fates = [0; 3];
         for seed in args.from..args.from + args.drills {
-            let report = Cluster::new(Options::drill(drill, seed, nodes)).run();
+            let report = Cluster::new(options(args, drill, seed, None)).run();
             drills.runs += 1;
             drills.gaps.add(&report.gaps);
+            let Counters { messages, not_run, in_doubt, .. } = report.counters;
+            fates.iter_mut().zip([messages, not_run, in_doubt]).for_each(|(sum, more)| *sum += more);
             if let Some(rebalance) = report.rebalance {
                 moves += rebalance.moves;
                 minimum += rebalance.minimum;
@@ -35,6 +55,7 @@ pub(crate) fn run(args: &Args) -> Drills {
                 drills.bad.push(report);
             }
         }
+        drills.fates.push((drill.name(), fates));
         if matches!(drill, Drill::Join | Drill::Leave | Drill::CoordinatorLeave | Drill::Crash) {
             drills.moves.push((drill.name(), moves, minimum));
         }
@@ -49,6 +70,9 @@ impl fmt::Display for Drills {
         }
         writeln!(f, "{} drills: one fault to a cluster of {} at rest, default times", self.runs, self.nodes)?;
         write!(f, "{}", self.gaps)?;
+        for (name, [messages, not_run, in_doubt]) in &self.fates {
+            writeln!(f, "mail during {name:<18} {messages:>8} messages, {not_run:>6} not run, {in_doubt:>6} in doubt")?;
+        }
         for (name, moves, minimum) in &self.moves {
             let ratio = *moves as f64 / (*minimum).max(1) as f64;
             writeln!(f, "moves after {name:<18} {moves:>6}, at least {minimum:>6}: {ratio:.2}")?;

@@ -5,16 +5,15 @@ use std::process::ExitCode;
 use serde_json::json;
 use shard_core::sim::Protocol;
 
-use crate::{Args, campaign, options};
+use crate::{Args, campaign, options, unknown};
 
 /// Counts, for each of the rules asked for and for ours, the runs in which a shard had two live owners. Success: ours had
 /// none.
-pub(crate) fn compare(args: &Args, name: &str) -> ExitCode {
+pub(crate) fn compare(args: &Args, name: &str) -> Result<ExitCode, String> {
     let asked = Protocol::by_name(name);
     if asked.is_none() && name != "all" {
-        let names: Vec<_> = Protocol::ALL.iter().map(|protocol| protocol.name()).collect();
-        eprintln!("there are no rules {name:?}; there are: all, {}", names.join(", "));
-        return ExitCode::from(2);
+        let names = Protocol::ALL.iter().map(|protocol| protocol.name()).chain(["all"]);
+        return Err(unknown("set of rules", name, &names.collect::<Vec<_>>()));
     }
     // Rules that are off trip assertions of the machines; what they say would fill the screen.
     std::panic::set_hook(Box::new(|_| {}));
@@ -41,5 +40,5 @@ pub(crate) fn compare(args: &Args, name: &str) -> ExitCode {
     if args.json {
         println!("{}", json!({ "protocols": rows }));
     }
-    if ours == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(if ours == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -64,11 +64,15 @@ pub(crate) fn json(sum: &Sum, seconds: f64, drills: Option<&Drills>) -> Value {
             let ratio = *moves as f64 / (*minimum).max(1) as f64;
             ((*name).into(), json!({ "moves": moves, "minimum": minimum, "ratio": ratio }))
         });
+        let fates = drills.fates.iter().map(|(name, [messages, not_run, in_doubt])| {
+            ((*name).into(), json!({ "messages": messages, "not_run": not_run, "in_doubt": in_doubt }))
+        });
         let drills = json!({
             "runs": drills.runs,
             "nodes": drills.nodes,
             "unavailability_millis": gaps(&drills.gaps),
             "moves_over_minimum": moves.collect::<Map<String, Value>>(),
+            "mail": fates.collect::<Map<String, Value>>(),
             "violations": drills.bad.len(),
         });
         object.insert("drills".into(), drills);
