@@ -131,7 +131,7 @@ impl Passivation {
         Self { idle: Some(idle), limit: None }
     }
 
-    /// Whenever more than `cap` are awake on this node; who goes is [`PolicyChoice::default`]'s matter, or as
+    /// Whenever more than `cap` are awake on this node, and not for idleness ([`and_after`](Self::and_after) adds that); who goes is [`PolicyChoice::default`]'s matter, or as
     /// [`choosing`](Self::choosing) says. `cap` is anything that is not zero; zero is taken for one.
     #[must_use]
     pub const fn at_most(cap: u64) -> Self {

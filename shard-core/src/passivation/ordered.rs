@@ -19,7 +19,8 @@ pub trait Order: Debug + Send {
     /// A member of a ring was used.
     fn touch(&mut self, rings: &mut Rings, index: u32);
 
-    /// Whoever goes first; the frame picks it at once. `None` only if all rings are empty. O(1), amortised.
+    /// Whoever goes first, a member of a ring; the frame picks it at once. `None` only if all rings are empty. If it names one
+    /// that is in no ring, nobody is picked, and more stay awake than should. O(1), amortised.
     fn victim(&mut self, rings: &mut Rings) -> Option<u32>;
 
     /// A member is about to leave its ring: picked, pinned or gone.
@@ -64,6 +65,9 @@ impl<O: Order> Ordered<O> {
     fn make_room(&mut self, more: u32, pick: &mut dyn FnMut(u32)) {
         while self.rings.census().held() + u64::from(more) > self.limit {
             let Some(victim) = self.order.victim(&mut self.rings) else { return };
+            if self.rings.ring(victim).is_none() {
+                return; // an order that is wrong: whoever it names is not there to go
+            }
             self.order.leaving(&self.rings, victim);
             self.rings.pick(victim);
             pick(victim);

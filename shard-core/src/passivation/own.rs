@@ -10,7 +10,7 @@ use super::{PassivationPolicy, PolicyChoice};
 pub enum Policy {
     /// One of ours, by its name.
     Known(PolicyChoice),
-    /// One of your own. It runs on the lane, between two messages: it must neither wait nor panic.
+    /// One of your own. It runs on the lane, between two messages: it must not wait, and a panic in it stops the node.
     ///
     /// The easy way is an [`Order`](super::Order), which says where a newcomer stands and who goes first, in the frame
     /// [`Ordered`](super::Ordered), which counts, pins and makes room:

@@ -104,9 +104,10 @@ struct Ghosts {
 }
 
 impl Ghosts {
-    /// From now on so many are awake; room for as many ghosts is made, by doubling.
+    /// So many are awake; room for as many ghosts is made, by doubling. Of most, for when those return who leave with their
+    /// shards, what is remembered is still worth something.
     fn serve(&mut self, awake: u32) {
-        self.kept = (u64::from(awake) * 9 / 10) as u32;
+        self.kept = self.kept.max((u64::from(awake) * 9 / 10) as u32);
         let wanted = (awake as usize).next_power_of_two().max(SLOTS_MIN);
         if wanted > self.slots.len() {
             let before = core::mem::replace(&mut self.slots, vec![0; wanted]);

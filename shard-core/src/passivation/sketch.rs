@@ -70,7 +70,11 @@ impl Sketch {
     /// Made for so many entities from now on; what was counted is kept. A narrower row adds up the counters that fall
     /// together, a wider one copies them, so it still never counts too few.
     pub fn resize(&mut self, capacity: u64) {
-        let (before, after) = (words(self.width()), words(width(capacity)));
+        let (before, mut after) = (words(self.width()), words(width(capacity)));
+        if after < before && 2 * after >= before {
+            // Wide enough, and a limit that wavers about a power of two adds nothing up.
+            after = before;
+        }
         self.halve_at = capacity.saturating_mul(10);
         if before != after {
             let old = core::mem::replace(&mut self.words, vec![0; ROWS * after]);
@@ -171,6 +175,16 @@ mod tests {
             assert!((0..500).all(|n| sketch.frequency(mixed(n)) >= n % 7), "{capacity}");
             assert_eq!(sketch.counted, (0..500).map(|n| n % 7).sum());
         }
+    }
+
+    #[test]
+    fn a_size_that_wavers_about_a_power_of_two_adds_nothing_up() {
+        let mut sketch = Sketch::new(8_192);
+        (0..500_u32).for_each(|n| sketch.count(mixed(n)));
+        for capacity in [8_190, 8_194, 8_191, 8_193, 8_192].repeat(4) {
+            sketch.resize(capacity);
+        }
+        assert!((0..500).all(|n| sketch.frequency(mixed(n)) <= 2), "counts only grow where uses are");
     }
 
     fn mixed(number: u32) -> u32 {

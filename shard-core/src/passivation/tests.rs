@@ -128,6 +128,66 @@ fn lru_and_sieve_never_take_more_than_twenty_bytes_each() {
 }
 
 #[test]
+fn a_generous_limit_takes_no_memory_for_those_who_never_come() {
+    for choice in PolicyChoice::ALL {
+        let mut policy = choice.build(u64::MAX, 1);
+        (0..1_000).for_each(|index| policy.created(index, hash(index), 1, &mut |_| ()));
+        policy.limit_changed(100_000_000, &mut |_| ());
+        assert!(policy.bytes() < 1_500_000, "{}: {}", choice.name(), policy.bytes());
+        // And where they do come, the sketch is made for them.
+        (1_000..400_000).for_each(|index| policy.created(index, hash(index), 1, &mut |_| ()));
+        let sketched = matches!(choice, PolicyChoice::TinyLfu | PolicyChoice::ClimbingTinyLfu);
+        assert!(!sketched || policy.bytes() > 400_000 * 28, "{}: {}", choice.name(), policy.bytes());
+    }
+}
+
+#[test]
+fn ghosts_outlive_the_shards_of_those_who_were_awake() {
+    let mut policy = PolicyChoice::S3Fifo.build(1_000, 1);
+    let mut awake = Vec::new();
+    for index in 0..2_000 {
+        awake.push(index);
+        policy.created(index, hash(index), 1, &mut |gone| awake.retain(|it| *it != gone));
+    }
+    let gone: Vec<u32> = (0..2_000).filter(|index| !awake.contains(index)).collect();
+    gone.iter().for_each(|index| policy.removed(*index));
+    // All shards leave, and those who were awake come back with them.
+    awake.iter().for_each(|index| policy.removed(*index));
+    awake.iter().take(10).for_each(|index| policy.created(*index, hash(*index), 1, &mut |_| ()));
+    // Those who went last before that are known still: more newcomers do not drive them out.
+    let known: Vec<u32> = gone[gone.len() - 300..].to_vec();
+    known.iter().for_each(|index| policy.created(*index, hash(*index), 1, &mut |_| ()));
+    let mut driven = Vec::new();
+    (3_000..5_000).for_each(|index| policy.created(index, hash(index), 1, &mut |index| driven.push(index)));
+    let stay = known.iter().filter(|index| !driven.contains(index)).count();
+    assert!(stay > 200, "{stay} of 300 were remembered");
+}
+
+/// Names one that is in no ring.
+#[derive(Debug)]
+struct Astray;
+
+impl Order for Astray {
+    fn rings(&self) -> u16 {
+        1
+    }
+    fn enter(&mut self, rings: &mut Rings, index: u32, _: u64) {
+        rings.put(index, 0);
+    }
+    fn touch(&mut self, _: &mut Rings, _: u32) {}
+    fn victim(&mut self, _: &mut Rings) -> Option<u32> {
+        Some(77)
+    }
+}
+
+#[test]
+fn an_order_that_goes_astray_holds_nobody_up() {
+    let mut policy = Ordered::new(Astray, 2);
+    (0..5).for_each(|index| policy.created(index, hash(index), 1, &mut |index| panic!("picked {index}")));
+    assert_eq!(policy.census().awake.count, 5);
+}
+
+#[test]
 fn a_pinned_entity_counts_and_stays() {
     for choice in PolicyChoice::ALL {
         let (mut policy, mut gone) = (choice.build(4, 1), Vec::new());

@@ -17,7 +17,7 @@ const MAIN: u16 = 1;
 ///
 /// Near the optimum on most traces: the sketch remembers whom the limit could not hold. A use counts in the sketch and
 /// moves an entry: some eight distant words. For each entity tracked: 16 bytes, 4 for its fingerprint, and 8 to 16 for the
-/// sketch at a limit by count.
+/// sketch at a limit by count, a megabyte at first if the limit is great; a quarter more while tables grow.
 ///
 /// Without a window newcomers may be refused: their own creation picks them. With one, it has room for one entity at
 /// least, whatever its share.
@@ -34,6 +34,8 @@ pub struct TinyLfu {
     rings: Rings,
     main: Levels,
     sketch: Option<Sketch>,
+    /// For how many the sketch is made.
+    made_for: u64,
     /// By index: the upper half of the hash.
     fingerprints: Vec<u32>,
 }
@@ -58,6 +60,9 @@ pub struct TinyLfuConfig {
     /// Whether a change of the limit empties the sketch, as Akka does, rather than keep what it knows.
     pub forgetful: bool,
 }
+
+/// Before more are awake than this, the sketch is made for no more: a megabyte.
+const SKETCH_FIRST: u64 = 1 << 17;
 
 impl Default for TinyLfuConfig {
     /// A hundredth for the window, which does not climb; main levels of 20 and 80 percent; a sketch that is kept.
@@ -88,7 +93,8 @@ impl TinyLfu {
     #[must_use]
     pub fn new(config: TinyLfuConfig, limit: u64) -> Self {
         let main = Levels::new(MAIN, &config.main);
-        let sketch = config.filter.then(|| Sketch::new(config.entities.unwrap_or(limit)));
+        let made_for = config.entities.unwrap_or(limit).min(SKETCH_FIRST);
+        let sketch = config.filter.then(|| Sketch::new(made_for));
         let mut policy = Self {
             share: config.window,
             limit: 0,
@@ -96,6 +102,7 @@ impl TinyLfu {
             rings: Rings::new(MAIN + main.count()),
             main,
             sketch,
+            made_for,
             fingerprints: Vec::new(),
             config,
         };
@@ -112,9 +119,26 @@ impl TinyLfu {
     fn resize(&mut self, limit: u64) {
         self.limit = limit;
         if let Some(climb) = &mut self.config.climb {
-            climb.resize(limit);
+            climb.resize(self.config.entities.unwrap_or(limit));
         }
         self.divide();
+    }
+
+    /// For how many the sketch is to be made: as many as fit, but no more than twice as many as are awake, for a generous limit
+    /// must not take memory for those who never come.
+    fn capacity(&self) -> u64 {
+        let census = self.rings.census();
+        let awake = u64::from(census.awake.count) + u64::from(census.pinned.count);
+        let fit = self.config.entities.unwrap_or(self.limit);
+        fit.min((2 * awake).next_power_of_two().max(SKETCH_FIRST))
+    }
+
+    fn make_for(&mut self, capacity: u64) {
+        self.made_for = capacity;
+        match &mut self.sketch {
+            Some(sketch) => sketch.resize(capacity),
+            None => self.sketch = self.config.filter.then(|| Sketch::new(capacity)),
+        }
     }
 
     /// Shares the limit out between window and main part.
@@ -213,6 +237,12 @@ impl PassivationPolicy for TinyLfu {
             return self.touched(index);
         }
         self.rings.admit(index, weight);
+        if self.made_for >= SKETCH_FIRST && u64::from(self.rings.census().awake.count) > self.made_for {
+            let capacity = self.capacity();
+            if capacity > self.made_for {
+                self.make_for(capacity);
+            }
+        }
         self.enter(index, hash, pick);
     }
 
@@ -251,12 +281,11 @@ impl PassivationPolicy for TinyLfu {
 
     fn limit_changed(&mut self, limit: u64, pick: &mut dyn FnMut(u32)) {
         self.resize(limit);
-        let capacity = self.config.entities.unwrap_or(limit);
-        match &mut self.sketch {
-            Some(sketch) if self.config.forgetful => *sketch = Sketch::new(capacity),
-            Some(sketch) => sketch.resize(capacity),
-            None => {}
+        let capacity = self.capacity();
+        if self.config.forgetful {
+            self.sketch = None;
         }
+        self.make_for(capacity);
         self.close_window(pick);
         self.close_main(pick);
     }

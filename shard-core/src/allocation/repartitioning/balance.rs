@@ -12,7 +12,8 @@ pub enum Balance {
     /// Shards, for strategies that count.
     #[default]
     Counts,
-    /// Load for capacity, as [`WeightedMove`](crate::allocation::WeightedMove) does.
+    /// Load for capacity, as [`WeightedMove`](crate::allocation::WeightedMove) does. Give it a cool-down: without one there are
+    /// clusters in which the two keep each other busy for long.
     Loads,
     /// Load for capacity and memory, as [`Rebalancing`](crate::allocation::Rebalancing) does: by load alone unless every
     /// candidate reports the memory in use.

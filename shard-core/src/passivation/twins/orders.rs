@@ -174,7 +174,7 @@ impl Naive for Queues {
         let known = ghost.is_some_and(|ghost| self.gone - ghost.1 < self.kept);
         self.queues[usize::from(known)].push(entry);
         self.uses.push((entry.0, 0));
-        self.kept = (self.queues[0].len() + self.queues[1].len()) * 9 / 10;
+        self.kept = self.kept.max((self.queues[0].len() + self.queues[1].len()) * 9 / 10);
     }
     fn touch(&mut self, index: u32) {
         let uses = self.uses(index);

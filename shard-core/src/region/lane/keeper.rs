@@ -208,11 +208,18 @@ impl<M> Lane<M> {
             return;
         }
         let mut picked = core::mem::take(&mut keeper.picked);
-        keeper.evictions += picked.len() as u64;
-        keeper.pressed += picked.len() as u64 * u64::from(keeper.limit.weight().get());
+        let each = u64::from(keeper.limit.weight().get());
+        let (mut evictions, mut pressed) = (0, 0);
         for index in picked.drain(..) {
             let Some(slot) = self.residents.at(index) else { continue };
-            let free = self.residents.get(slot).is_some_and(|resident| resident.is_free());
+            let Some(resident) = self.residents.get(slot) else { continue };
+            // A policy of a user's own may pick whom it should not.
+            if resident.pinned || resident.leaving == Leaving::Evicted {
+                continue;
+            }
+            evictions += 1;
+            pressed += u64::from(resident.weight.get());
+            let free = resident.is_free();
             self.residents.leave(slot, Leaving::Evicted);
             self.sleepers.remove(index);
             if free {
@@ -220,6 +227,8 @@ impl<M> Lane<M> {
             }
         }
         if let Some(keeper) = &mut self.keeper {
+            keeper.evictions += evictions;
+            keeper.pressed += if keeper.limit.each.is_some() { pressed.max(evictions * each) } else { evictions };
             keeper.picked = picked;
         }
     }

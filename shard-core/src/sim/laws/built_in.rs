@@ -99,10 +99,9 @@ fn around_others() -> Vec<Laws<MakeBuiltIn>> {
     // They remember their session, for a cycle.
     let rebalancing: [MakeBuiltIn; 2] = [|| Box::new(rebalancing()), || Box::new(rebalancing().ramping(905))];
     all.extend(rebalancing.map(|make| Laws::new(make).movement(ALL_OF_THEM).remembering(Duration::from_secs(1))));
-    let talking: [MakeBuiltIn; 4] = [
+    let talking: [MakeBuiltIn; 3] = [
         || Box::new(repartitioning(LeastShard::default())),
         || Box::new(repartitioning(TwoPhaseLeastShard::default()).tolerating(300, 0)),
-        || Box::new(repartitioning(WeightedMove::new()).keeping_even(Balance::Loads)),
         || Box::new(repartitioning(LeastShard::default()).only(big)),
     ];
     all.extend(talking.map(|make| Laws::new(make).movement(ALL_OF_THEM).talking().role("big")));
