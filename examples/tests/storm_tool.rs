@@ -1,4 +1,5 @@
-//! The tool `storm` as a person runs it: a failure's command runs it again, and what makes no sense is refused.
+//! The tool `storm` as a person runs it: a failure's command runs it again, and what makes no sense is refused (by `failover`
+//! as well).
 
 use std::process::{Command, Output};
 
@@ -86,4 +87,6 @@ fn arguments_that_make_no_sense_are_refused() {
         assert!(output.status.code() == Some(2) && why.contains(says), "{args}: {output:?}");
         assert!(output.stdout.is_empty(), "{args}: {output:?}");
     }
+    let failover = Command::new(env!("CARGO_BIN_EXE_failover")).args(["--rounds", "0"]).output().expect("it starts");
+    assert_eq!(failover.status.code(), Some(2), "no round shows nothing: {failover:?}");
 }

@@ -33,7 +33,7 @@ struct Args {
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(3..=20))]
     nodes: u64,
     /// How often each fault is done.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
     /// One JSON object on the standard output, and nothing else.
     #[arg(long)]
