@@ -81,6 +81,8 @@ pub use handle::{Entity, Handle, HandleDeferred, Reply, StopReason};
 #[cfg(feature = "wire")]
 pub use message::Travels;
 pub use message::{Accepts, DecodeError, Dispatch, Protocol, Wire};
+#[cfg(feature = "std")]
+pub(crate) use refs::ASK_LIMIT;
 pub use refs::{Entities, EntityRef, Envelope, Route};
 pub use reply::{ReplyPath, ReplyTo};
 

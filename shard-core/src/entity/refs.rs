@@ -21,6 +21,9 @@ pub trait Route<M>: Clock {
     fn poll_ready(&self, id: &str, waker: &Waker) -> Poll<()>;
 }
 
+/// How long an ask waits unless it is said otherwise.
+pub(crate) const ASK_LIMIT: Duration = Duration::from_secs(5);
+
 /// All entities of one type, awake or not: a message starts the one it is for.
 ///
 /// Generic over the protocol, not over the entity, so a process that only sends links no entity code. Clone it freely:
@@ -71,7 +74,7 @@ pub struct Entities<M> {
 
 impl<M: Protocol> Entities<M> {
     /// How long an ask waits unless [`within`](Self::within) says otherwise.
-    pub const LIMIT: Duration = Duration::from_secs(5);
+    pub const LIMIT: Duration = ASK_LIMIT;
 
     /// For hosts: references that send through `route`.
     #[must_use]

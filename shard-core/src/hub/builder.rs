@@ -15,6 +15,7 @@ use super::runtime::Runtime;
 use super::shared::Shared;
 use super::{clock, control, inbound, net, vitals};
 use crate::allocation::Stats;
+use crate::entity::ASK_LIMIT;
 use crate::id::{Incarnation, NodeId, NodeKey};
 use crate::machine::{Fixed, Timing};
 use crate::node::{ConfigError, NodeConfig};
@@ -267,6 +268,9 @@ impl<R: Runtime> NodeBuilder<R> {
             runtime.spawn(inbound::accept(Arc::clone(&shared), runtime.clone(), listener));
         }
         for warning in config.timing.warnings(ROUND_TRIP, TICK) {
+            shared.emit(Event::TimingTight(warning));
+        }
+        if let Some(warning) = config.timing.impatient(ASK_LIMIT) {
             shared.emit(Event::TimingTight(warning));
         }
         runtime.spawn(control::alarms(Arc::clone(&shared), runtime.clone()));

@@ -171,6 +171,9 @@ impl fmt::Display for Event {
             }
             Self::PeerRefused { address, why } => write!(f, "connection with {address} dropped: {why}"),
             Self::Notice(notice) => write!(f, "{notice}"),
+            Self::TimingTight(error) if error.rule == "L4" => {
+                write!(f, "asks do not ride out the loss of a node unless they wait longer than usual: {error}")
+            }
             Self::TimingTight(error) => write!(f, "the cluster is safe, but may lose sessions without need: {error}"),
             Self::Missed(count) => write!(f, "{count} events were missed"),
         }

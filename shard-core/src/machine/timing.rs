@@ -113,6 +113,13 @@ impl Timing {
         self.wait + self.lease + self.stagger * 3
     }
 
+    /// Says so if callers that wait for `ask` do not ride out the loss of a node (L4).
+    #[must_use]
+    pub fn impatient(&self, ask: Duration) -> Option<TimingError> {
+        let figures = TimingFigures::Span { value: ask, least: self.failover() };
+        (ask < self.failover()).then_some(TimingError { rule: "L4", name: "ask", figures })
+    }
+
     /// `span * kappa`, rounded up: what one clock must wait so that another has surely seen `span` pass.
     #[must_use]
     pub fn drifted(&self, span: Duration) -> Duration {
@@ -254,6 +261,14 @@ mod tests {
             assert_eq!(timing.warnings(rtt, tick).collect::<std::vec::Vec<_>>(), []);
         }
         assert!(Timing::fast().warnings(ms(100), ms(50)).count() > 0, "not over a wide network");
+    }
+
+    #[test]
+    fn callers_that_are_less_patient_than_a_failover_takes_are_told() {
+        let ask = Duration::from_secs(5);
+        assert_eq!(Timing::lan().impatient(ask), None);
+        let text = std::format!("{}", Timing::wan().impatient(ask).expect("a wide network is slow"));
+        assert_eq!(text, "`ask` is 5s but must be at least 18.46s (L4)");
     }
 
     #[test]
