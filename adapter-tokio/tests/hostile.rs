@@ -230,3 +230,46 @@ async fn half_frames_of_all_connections_together_are_bounded() {
     }
     victim.serves().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_connections_for_control_frames_alone_one_is_kept_and_strangers_get_none() {
+    let mut victim = victim().await;
+    let aside = Hello { to: Some(victim.node.status().node), aside: true, ..hello("prey", PROTOCOL) };
+    let greet = async |hello: &Hello, ping: bool| {
+        let mut stream = victim.connect().await;
+        let mut bytes = Vec::new();
+        frame::write_hello(&mut bytes, hello);
+        if ping {
+            frame::write_ping(&mut bytes);
+        }
+        stream.write_all(&bytes).await.unwrap();
+        let mut said = [0; 5];
+        stream.read_exact(&mut said).await.unwrap();
+        stream
+    };
+    // A stranger has no link that it could be beside.
+    let said = is_closed(greet(&aside, false).await).await;
+    assert!(String::from_utf8_lossy(&said).contains("has no link here"), "{said:?}");
+    // The link, and it is answered, so it is met.
+    let link = greet(&hello("prey", PROTOCOL), true).await;
+    let mut tries = Vec::new();
+    let mut first = greet(&aside, true).await;
+    for _ in 0..3 {
+        tries.push(greet(&aside, true).await);
+    }
+    // It speaks on, so it is not for silence that it is closed.
+    let replaced = async {
+        let (mut ping, mut said) = (Vec::new(), [0; 64]);
+        frame::write_ping(&mut ping);
+        while first.write_all(&ping).await.is_ok() {
+            let read = tokio::time::timeout(Duration::from_millis(100), first.read(&mut said)).await;
+            if matches!(read, Ok(Ok(0) | Err(_))) {
+                return;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), replaced).await.expect("only the latest is kept");
+    drop((link, tries));
+    assert!(victim.reason().await.contains("has no link here"));
+    victim.serves().await;
+}

@@ -197,7 +197,8 @@ impl<S: AllocationStrategy + ?Sized> AllocationStrategy for Box<S> {
 pub struct Needs {
     /// The shards' loads ([`ClusterView::load`]).
     pub loads: bool,
-    /// Which shards talk to each other ([`ClusterView::edges`]). Observing costs senders some 20 ns a message.
+    /// Which shards talk to each other ([`ClusterView::edges`]). What a handler sends to another shard of its own type is observed,
+    /// not what tasks send that it spawned, nor what goes to other types. It costs 50 to 110 ns a message (bench `allocation`).
     pub traffic: bool,
 }
 

@@ -166,6 +166,9 @@ impl<R: Runtime> Inbound<R> {
                 true => receiver.aside(identity, &hello)?,
             };
             drop(receiver);
+            if hello.aside {
+                peer.aside_from.store(connection, Ordering::Relaxed);
+            }
             Ok((peer, welcome))
         });
         match admitted {
@@ -248,7 +251,8 @@ impl<R: Runtime> Inbound<R> {
                     return None;
                 }
             }
-            if self.shared.is_stopped() {
+            // Of several from one peer only the latest is kept.
+            if self.shared.is_stopped() || guest.peer.aside_from.load(Ordering::Relaxed) != guest.connection {
                 return None;
             }
             match timeout(&self.runtime, SILENCE, self.reader.read(self.decoder.spare())).await {

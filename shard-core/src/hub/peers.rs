@@ -64,6 +64,8 @@ pub(super) struct Peer {
     pub(super) bell: Bell,
     /// Rung when there is a control frame to write.
     pub(super) aside_bell: Bell,
+    /// The latest connection on which it has only control frames to say: one of them is listened to.
+    pub(super) aside_from: AtomicU64,
     full: AtomicBool,
     /// The life of the node that the present connection leads to; zero: none.
     open_to: AtomicU64,
@@ -178,6 +180,7 @@ impl Peers {
                 receiver: Mutex::new(LinkReceiver::new(self.config.clone())),
                 bell: Bell::default(),
                 aside_bell: Bell::default(),
+                aside_from: AtomicU64::new(0),
                 full: AtomicBool::new(false),
                 open_to: AtomicU64::new(0),
                 owed: AtomicU64::new(0),

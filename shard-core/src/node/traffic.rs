@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::allocation::Layout;
+use crate::allocation::{Edge, Layout};
 use crate::coordinator::Allocator;
 use crate::id::{Kind, NodeKey, ShardId, ShardKey};
 use crate::wire::Traffic;
@@ -34,12 +34,15 @@ impl HeardTraffic {
         self.0.clear();
     }
 
-    /// A node speaks.
+    /// A node speaks. Of one that owns nothing of what it speaks of, so perhaps has no session either, nothing is kept.
     pub(super) fn heard(&mut self, from: NodeKey, mut traffic: Traffic, allocator: &Allocator) {
-        if allocator.shards(traffic.kind).is_some() {
-            traffic.edges.truncate(Traffic::EDGES_MAX);
-            traffic.said.truncate(2 * Traffic::EDGES_MAX);
-            self.0.insert((traffic.kind, from), traffic);
+        let kind = traffic.kind;
+        traffic.edges.truncate(Traffic::EDGES_MAX);
+        traffic.said.truncate(2 * Traffic::EDGES_MAX);
+        if traffic.edges.iter().any(|edge| owns_one(allocator, from, kind, edge)) {
+            self.0.insert((kind, from), traffic);
+        } else {
+            self.0.remove(&(kind, from));
         }
     }
 
@@ -53,8 +56,7 @@ impl HeardTraffic {
         let (mut edges, mut sums) = (Vec::new(), BTreeMap::<ShardId, u32>::new());
         let first = (kind, NodeKey::default());
         for ((_, from), traffic) in self.0.range(first..).take_while(|((of, _), _)| *of == kind) {
-            let owns = |shard| allocator.place(ShardKey { kind, shard }).is_some_and(|place| place.owner == *from);
-            edges.extend(traffic.edges.iter().filter(|edge| owns(edge.a) || owns(edge.b)));
+            edges.extend(traffic.edges.iter().filter(|edge| owns_one(allocator, *from, kind, edge)));
             for (shard, said) in traffic.said.iter().filter(|(shard, _)| shard.0 < shards) {
                 let sum = sums.entry(*shard).or_default();
                 *sum = sum.saturating_add(*said);
@@ -63,4 +65,10 @@ impl HeardTraffic {
         layout.set_edges(edges);
         sums.into_iter().for_each(|(shard, said)| layout.set_said(shard, said));
     }
+}
+
+/// Whether the node owns one of two shards.
+fn owns_one(allocator: &Allocator, node: NodeKey, kind: Kind, edge: &Edge) -> bool {
+    let owns = |shard| allocator.place(ShardKey { kind, shard }).is_some_and(|place| place.owner == node);
+    owns(edge.a) || owns(edge.b)
 }

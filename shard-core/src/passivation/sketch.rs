@@ -17,7 +17,7 @@ const CAPACITY_MAX: u64 = 1 << 26;
 ///
 /// It never counts too few between two halvings, short of 15. Counting and asking are O(1), four distant words; halving is
 /// O(its size) every ten uses per entity, so O(1) amortised. Eight bytes for each entity that it is made for, rounded up to
-/// a power of two.
+/// a power of two; twice as many if it was made for more before.
 ///
 /// Source: Cormode and Muthukrishnan, *An improved data stream summary*, 2005; Einziger, Friedman and Manes, *TinyLFU*, 2017.
 #[derive(Clone, Debug)]

@@ -48,7 +48,7 @@ pub struct Resident<M> {
     pub shard: ShardId,
     /// Counts its lives under one grant; the last part of a fence.
     pub activation: u32,
-    /// What it weighs, as it said; one until it does.
+    /// What it weighs, as it said; what the type's limit counts for each until it does.
     pub weight: NonZeroU32,
     /// Where it stands.
     pub phase: Phase,
@@ -145,13 +145,13 @@ impl<M> Residents<M> {
     }
 
     /// Takes in a new entity in [`Phase::Starting`]. The caller has made sure that there is none of that id.
-    pub fn create(&mut self, hash: u64, id: EntityId, shard: ShardId, activation: u32) -> Slot {
+    pub fn create(&mut self, hash: u64, id: EntityId, shard: ShardId, activation: u32, weight: NonZeroU32) -> Slot {
         let slot = self.slots.insert(Resident {
             id,
             hash,
             shard,
             activation,
-            weight: NonZeroU32::MIN,
+            weight,
             phase: Phase::Starting,
             leaving: Leaving::No,
             stalled: false,

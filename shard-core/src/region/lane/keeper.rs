@@ -29,7 +29,7 @@ pub(super) struct Keeper {
     hits: u64,
     creations: u64,
     evictions: u64,
-    /// What those counted when they woke who were picked since the share was last looked at.
+    /// What those counted who were picked since the share was last looked at.
     pressed: u64,
     /// Whom the policy picked; reused between calls.
     picked: Vec<u32>,
@@ -147,6 +147,11 @@ impl<M> Lane<M> {
         self.admit(now, host);
     }
 
+    /// What an entity weighs until it says so.
+    pub(super) fn usual_weight(&self) -> NonZeroU32 {
+        self.config.passivation.limit.map_or(NonZeroU32::MIN, |limit| limit.weight())
+    }
+
     /// Whether one more may be woken: not while as many are being stopped as may be awake, for their last hooks take longer
     /// than new entities come.
     pub(super) fn has_room_to_wake(&self) -> bool {
@@ -208,7 +213,7 @@ impl<M> Lane<M> {
             return;
         }
         let mut picked = core::mem::take(&mut keeper.picked);
-        let each = u64::from(keeper.limit.weight().get());
+        let by_weight = keeper.limit.each.is_some();
         let (mut evictions, mut pressed) = (0, 0);
         for index in picked.drain(..) {
             let Some(slot) = self.residents.at(index) else { continue };
@@ -218,7 +223,7 @@ impl<M> Lane<M> {
                 continue;
             }
             evictions += 1;
-            pressed += u64::from(resident.weight.get());
+            pressed += if by_weight { u64::from(resident.weight.get()) } else { 1 };
             let free = resident.is_free();
             self.residents.leave(slot, Leaving::Evicted);
             self.sleepers.remove(index);
@@ -228,7 +233,7 @@ impl<M> Lane<M> {
         }
         if let Some(keeper) = &mut self.keeper {
             keeper.evictions += evictions;
-            keeper.pressed += if keeper.limit.each.is_some() { pressed.max(evictions * each) } else { evictions };
+            keeper.pressed += pressed;
             keeper.picked = picked;
         }
     }

@@ -1,7 +1,5 @@
 //! How the lives of entities begin and end; the picture is on the page of [`crate::shard`].
 
-use core::num::NonZeroU32;
-
 use super::{Lane, LaneHost, Life};
 use crate::collections::EntityId;
 use crate::entity::StopReason;
@@ -134,14 +132,14 @@ impl<M> Lane<M> {
         id: EntityId,
         host: &mut impl LaneHost<M>,
     ) -> Slot {
-        let at = self.local(shard);
+        let (at, weight) = (self.local(shard), self.usual_weight());
         let state = &mut self.shards[at];
         let tenure = state.tenure.as_mut().expect("entities wake only in a shard that is owned");
         tenure.activations += 1;
         let (token, activation) = (tenure.token, tenure.activations);
         state.residents += 1;
-        state.weight += 1;
-        let slot = self.residents.create(hash, id.clone(), shard, activation);
+        state.weight += u64::from(weight.get());
+        let slot = self.residents.create(hash, id.clone(), shard, activation, weight);
         self.sleepers.touch(now, slot.index);
         let live = self.may_start(now, host);
         if self.gate.is_some() {
@@ -309,7 +307,7 @@ impl<M> Lane<M> {
             again |= resident.pinned || resident.leaving != Leaving::No;
             (resident.leaving, resident.pinned) = (Leaving::No, false);
         }
-        self.reweigh(slot, NonZeroU32::MIN);
+        self.reweigh(slot, self.usual_weight());
         host.start(slot, Life { id, shard, token, activation });
         if again {
             // What the former life weighed and pinned is over, and so is that it was picked.

@@ -19,7 +19,8 @@ pub enum LoadBy {
     Messages,
     /// Entities awake.
     Entities,
-    /// What those weigh that are awake, as they say ([`Context::weighs`](crate::entity::Context::weighs)); one until they do.
+    /// What those weigh that are awake, as they say ([`Context::weighs`](crate::entity::Context::weighs)); until they do, what the
+    /// type's limit counts for each, or one.
     Weight,
 }
 
