@@ -30,11 +30,12 @@ fn no_policy_beats_the_optimum_and_the_page_stands_alone() {
 #[test]
 fn a_trace_of_ones_own_is_read() {
     let path = std::env::temp_dir().join(format!("passivation-{}.trace", std::process::id()));
-    std::fs::write(&path, "# my trace\ncart-1\ncart-2,17\n\ncart-1 GET\n").expect("it is written");
-    let output = passivation(&format!("--trace {} --limits 1,2 --policies lru,sieve", path.display()));
+    std::fs::write(&path, "\u{feff}# my trace\ncart-1\r\n  cart-2,17\n\n\tcart-1 GET\n,5\n").expect("it is written");
+    let output = passivation(&format!("--trace {} --limits 1,2,2 --policies lru,all,lru", path.display()));
     std::fs::remove_file(&path).expect("it was there");
     let text = String::from_utf8(output.stdout).expect("text");
-    assert!(text.contains("3 messages for 2 entities, 2 awake at most"), "{text}");
+    assert_eq!(text.matches("3 messages for 2 entities (1 lines named none), 2 awake at most").count(), 1, "{text}");
+    assert_eq!(text.matches(" sieve ").count(), 2, "all policies, each once: {text}");
     assert!(text.contains("33.33"), "{text}");
 }
 
@@ -46,6 +47,8 @@ fn what_makes_no_sense_is_refused() {
         "--trace flights --policies mine",
         "--limits 0",
         "--trace Cargo.toml --column x",
+        "--trace flights --column carrier",
+        "--trace loop --out /no/such/place.html",
     ] {
         let output = passivation(task);
         assert_eq!(output.status.code(), Some(2), "{task}: {output:?}");

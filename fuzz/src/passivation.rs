@@ -25,7 +25,12 @@ pub fn passivation(bytes: &[u8]) {
                 twin.touched(index);
                 Vec::new()
             }
-            10 | 11 => {
+            10 => {
+                policy.stopping(index);
+                twin.stopping(index);
+                Vec::new()
+            }
+            11 => {
                 policy.removed(index);
                 twin.removed(index);
                 Vec::new()
@@ -51,7 +56,7 @@ pub fn passivation(bytes: &[u8]) {
         };
         assert_eq!(picked, expected, "{} was asked for act {act} on {index}", choice.name());
         let census = policy.census();
-        let over = census.held() > twin.limit() && census.awake.count > 1;
+        let over = census.held() > twin.limit() && census.awake.count > 0;
         assert!(!over, "{} holds {census:?} of {}", choice.name(), twin.limit());
         let weights = [census.awake, census.pinned, census.stopping].map(|tally| tally.weight);
         assert_eq!(weights, twin.weights(), "{} counts after act {act} on {index}", choice.name());

@@ -3,7 +3,8 @@
 //! `passivation --trace zipf:0.9,loop --limits 1000,10000` prints, for each policy, how many messages found their entity
 //! awake and how many per thousand woke one that had been awake before; `--out page.html` draws it; `--json` prints one
 //! object instead. Bring your own trace: a file with one message a line, the entity's id up to the first comma or blank;
-//! lines that begin with `#` and empty ones do not count. Of a CSV with a header, `--column NAME` is the id.
+//! blanks before it, lines that begin with `#` and empty ones do not count. Of a CSV with a header, `--column NAME` is the id;
+//! lines that name no entity are left out, and their number is told.
 
 #[path = "passivation/optimum.rs"]
 mod optimum;
@@ -14,7 +15,8 @@ mod run;
 #[path = "passivation/trace.rs"]
 mod trace;
 
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -63,11 +65,18 @@ fn main() -> ExitCode {
 
 fn work(args: &Args) -> Result<(), String> {
     let policies = policies(&args.policies)?;
+    if args.column.is_some() && !args.trace.iter().any(|name| trace::is_file(name)) {
+        return Err("--column is for a file of your own, and none is among the traces".to_owned());
+    }
+    let unwritable = |path: &Path, error| format!("cannot write {}: {error}", path.display());
+    if let Some(path) = &args.out {
+        OpenOptions::new().append(true).create(true).open(path).map_err(|error| unwritable(path, error))?;
+    }
     // All traces are looked at before the first is run: a wrong name should not cost minutes.
-    let traces = args.trace.iter().map(|name| trace::open(name, args)).collect::<Result<Vec<_>, _>>()?;
+    let traces = unique(&args.trace).iter().map(|name| trace::open(name, args)).collect::<Result<Vec<_>, _>>()?;
     let mut runs = Vec::new();
     for trace in &traces {
-        for limit in &args.limits {
+        for limit in &unique(&args.limits) {
             let run = run::run(trace, *limit, &policies, args.seed);
             if !args.json {
                 say(&table(&run))?;
@@ -76,7 +85,7 @@ fn work(args: &Args) -> Result<(), String> {
         }
     }
     if let Some(path) = &args.out {
-        std::fs::write(path, page::page(&runs)).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        std::fs::write(path, page::page(&runs)).map_err(|error| unwritable(path, error))?;
     }
     if args.json {
         say(&format!("{}\n", json!({ "seed": args.seed, "runs": runs.iter().map(object).collect::<Vec<_>>() })))?;
@@ -85,20 +94,30 @@ fn work(args: &Args) -> Result<(), String> {
 }
 
 fn policies(names: &[String]) -> Result<Vec<PolicyChoice>, String> {
-    if names == ["all"] {
-        return Ok(PolicyChoice::ALL.into());
-    }
     let known = || PolicyChoice::ALL.map(PolicyChoice::name).join(", ");
     let choice = |name: &String| {
         PolicyChoice::by_name(name).ok_or_else(|| format!("no policy is called {name:?}; there are all, {}", known()))
     };
-    names.iter().map(choice).collect()
+    let chosen: Vec<_> = names.iter().filter(|name| *name != "all").map(choice).collect::<Result<_, _>>()?;
+    Ok(if chosen.len() == names.len() { unique(&chosen) } else { PolicyChoice::ALL.into() })
+}
+
+/// Each once, where it first stood.
+fn unique<T: Clone + PartialEq>(items: &[T]) -> Vec<T> {
+    let mut kept = Vec::new();
+    for item in items {
+        if !kept.contains(item) {
+            kept.push(item.clone());
+        }
+    }
+    kept
 }
 
 fn table(run: &Run<'_>) -> String {
-    let Trace { name, messages, entities } = run.trace;
+    let Trace { name, messages, entities, nameless } = run.trace;
+    let left_out = if *nameless > 0 { format!(" ({nameless} lines named none)") } else { String::new() };
     let mut lines = format!(
-        "{name}: {} messages for {entities} entities, {} awake at most\n{:>20} {:>9} {:>9} {:>14} {:>9}\n",
+        "{name}: {} messages for {entities} entities{left_out}, {} awake at most\n{:>20} {:>9} {:>9} {:>14} {:>9}\n",
         messages.len(),
         run.limit,
         "policy",
@@ -134,6 +153,7 @@ fn object(run: &Run<'_>) -> serde_json::Value {
     json!({
         "trace": run.trace.name,
         "messages": run.trace.messages.len(),
+        "nameless": run.trace.nameless,
         "entities": run.trace.entities,
         "limit": run.limit,
         "results": run.all().map(policy).collect::<Vec<_>>(),

@@ -123,7 +123,7 @@ impl<M> Driver<M> {
             shards,
             hash,
             lanes: (0..lanes.get()).map(lane).collect(),
-            pool: entity_type.passivation.limit.map(|limit| Pool::new(limit.at_most.get(), lanes.get() as usize)),
+            pool: entity_type.passivation.limit.map(|limit| Pool::new(&limit, lanes.get())),
         };
         self.regions.insert(at, region);
         self.order_all(now, Some(kind), Order::Live { until: self.live_until }, host);

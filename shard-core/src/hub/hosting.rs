@@ -233,7 +233,7 @@ impl<R: Runtime> Node<R> {
             lanes: (0..lanes)
                 .map(|lane| LaneDoor::new(((shards.get() + lanes - 1 - lane) / lanes) as usize, bounds))
                 .collect(),
-            pool: limit.filter(|_| hosts).map(|limit| Mutex::new(Pool::new(limit.at_most.get(), lanes as usize))),
+            pool: limit.filter(|_| hosts).map(|limit| Mutex::new(Pool::new(&limit, lanes))),
             observed: (hosts && needs.traffic).then(|| Observed::new(clock::now(), shards.get())),
             refused: AtomicBool::new(false),
         });

@@ -6,7 +6,9 @@
 //! Idleness and limits are two things. For idleness there is [`Sleepers`] and its clock: every operation O(1), no timer per
 //! entity. For limits there is [`PassivationPolicy`], a contract without one: told who is created, used and gone, it says who
 //! must go. Each lane has an instance, whose memory of former entities outlives shards that leave and come; the limit is the
-//! node's, and a [`Pool`] shares it out. Whoever is picked handles the mail that it has by then, so an entity that is never without
+//! node's, and a [`Pool`] shares it out. It holds exactly: whoever weighs more than a lane may hold is picked itself, handles the mail
+//! that woke it and goes, and nobody goes for its sake; a lane that has such a one is given room for it within seconds, if the limit
+//! has that. What one entity has grown by, others make up for a sixteenth at a time, ten times a second. Whoever is picked handles the mail that it has by then, so an entity that is never without
 //! mail goes as well; what comes later wakes its next life. While as many are being stopped as may be awake, no more are woken:
 //! their mail is refused as full ([`Bound::Stopping`](crate::entity::Bound::Stopping)), so slow last hooks cannot fill the memory.
 //!
@@ -71,7 +73,8 @@ pub use mru::Mru;
 pub use ordered::{Order, Ordered};
 pub use own::{MakePolicy, Policy, Setting};
 pub use policy::{Census, PassivationPolicy, Tally};
-pub use pool::{EVEN_EVERY, EVEN_SOON, Evened, LaneReport, LimitReport, Pool};
+pub(crate) use pool::step_down;
+pub use pool::{EVEN_EVERY, EVEN_SOON, Evened, LaneReport, LimitReport, Pool, Wish};
 pub use random::Random;
 pub use rings::Rings;
 pub use s3_fifo::S3Fifo;
@@ -97,7 +100,8 @@ pub struct Passivation {
 /// How many entities of a type may be awake on one node, and who goes if there are more.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limit {
-    /// At most so much is awake, without those that are being stopped.
+    /// At most so much is awake, without those that are being stopped: exactly, but while it has been lowered, or one entity has
+    /// grown, and the others follow in steps.
     pub at_most: NonZeroU64,
     /// For a limit by weight: what an entity counts until it says otherwise
     /// ([`Context::weighs`](crate::entity::Context::weighs)). `None`: a limit by number, under which each counts one, whatever

@@ -68,10 +68,15 @@ impl<O: Order> Ordered<O> {
             if self.rings.ring(victim).is_none() {
                 return; // an order that is wrong: whoever it names is not there to go
             }
-            self.order.leaving(&self.rings, victim);
-            self.rings.pick(victim);
+            self.let_go(victim);
             pick(victim);
         }
+    }
+
+    /// A member of a ring begins to stop.
+    fn let_go(&mut self, index: u32) {
+        self.order.leaving(&self.rings, index);
+        self.rings.pick(index);
     }
 }
 
@@ -80,8 +85,12 @@ impl<O: Order> PassivationPolicy for Ordered<O> {
         if !self.rings.is_absent(index) {
             return self.touched(index);
         }
-        self.make_room(weight, pick);
         self.rings.admit(index, weight);
+        if !self.rings.fits_alone(index, self.limit) {
+            self.rings.pick(index);
+            return pick(index);
+        }
+        self.make_room(weight, pick);
         self.order.enter(&mut self.rings, index, hash);
     }
 
@@ -89,6 +98,14 @@ impl<O: Order> PassivationPolicy for Ordered<O> {
     fn touched(&mut self, index: u32) {
         if self.rings.ring(index).is_some() {
             self.order.touch(&mut self.rings, index);
+        }
+    }
+
+    fn stopping(&mut self, index: u32) {
+        if self.rings.ring(index).is_some() {
+            self.let_go(index);
+        } else if self.rings.is_pinned(index) {
+            self.rings.pick(index);
         }
     }
 
@@ -101,6 +118,10 @@ impl<O: Order> PassivationPolicy for Ordered<O> {
 
     fn weighed(&mut self, index: u32, weight: u32, pick: &mut dyn FnMut(u32)) {
         self.rings.reweigh(index, weight);
+        if self.rings.ring(index).is_some() && !self.rings.fits_alone(index, self.limit) {
+            self.let_go(index);
+            pick(index);
+        }
         self.make_room(0, pick);
     }
 
@@ -113,6 +134,10 @@ impl<O: Order> PassivationPolicy for Ordered<O> {
 
     fn unpinned(&mut self, index: u32, hash: u64, pick: &mut dyn FnMut(u32)) {
         if self.rings.is_pinned(index) {
+            if !self.rings.fits_alone(index, self.limit) {
+                self.rings.pick(index);
+                return pick(index);
+            }
             self.order.enter(&mut self.rings, index, hash);
             self.make_room(0, pick);
         }

@@ -9,9 +9,9 @@ use core::fmt::Debug;
 /// order any more, no call picks it again, and it is counted apart until [`removed`](Self::removed) says that its state is
 /// gone. So what is awake by choice never exceeds the limit, and what is awake at all is `awake + stopping`, exactly.
 ///
-/// Weights are what the limit is counted in: 1 for every entity, or the bytes each reports. A limit of nothing leaves one
-/// entity awake in most policies, because a newcomer is not picked by its own creation; only one that refuses newcomers
-/// ([`TinyLfu`](super::TinyLfu)) may pick it.
+/// Weights are what the limit is counted in: 1 for every entity, or the bytes each reports. Whoever would not fit if it were
+/// alone with the pinned is picked itself, at its creation as well, and nobody for its sake. So the limit holds exactly as
+/// long as there is anybody to pick; a limit of nothing leaves nobody awake.
 ///
 /// Promises of every policy here: calls are O(1), amortised where they pick or change a limit; only
 /// [`created`](Self::created), [`unpinned`](Self::unpinned) and [`limit_changed`](Self::limit_changed) allocate, and those
@@ -24,6 +24,10 @@ pub trait PassivationPolicy: Debug + Send {
 
     /// The entity at `index` was used. Nothing happens for one that is pinned, stopping or unknown. Nobody is picked.
     fn touched(&mut self, index: u32);
+
+    /// The entity at `index` is being stopped though it was not picked: it was idle, it asked, its shard leaves. From now on it
+    /// is stopping like one that was picked. Nothing happens for one that is stopping already or unknown. Nobody is picked.
+    fn stopping(&mut self, index: u32);
 
     /// The entity at `index` is gone, whoever decided so. Its place may have another tenant from now on.
     fn removed(&mut self, index: u32);
@@ -55,7 +59,7 @@ pub struct Census {
     pub awake: Tally,
     /// Those who count but may not be picked.
     pub pinned: Tally,
-    /// Those who were picked and are not gone yet.
+    /// Those who were picked, or are being stopped for another reason, and are not gone yet.
     pub stopping: Tally,
 }
 

@@ -130,6 +130,13 @@ impl Rings {
         self.index(self.nodes[self.at(index)].newer)
     }
 
+    /// Whether what lives at `index` fits `limit` beside those who are pinned, if nobody else is awake.
+    pub(super) fn fits_alone(&self, index: u32, limit: u64) -> bool {
+        let weight = u64::from(self.weight(index));
+        let pinned = self.census.pinned.weight - if self.is_pinned(index) { weight } else { 0 };
+        pinned + weight <= limit
+    }
+
     /// Prepares the place `index`, where nobody lives, for an entity of `weight`. It is in no ring until it is
     /// [`put`](Self::put) into one.
     ///

@@ -8,6 +8,8 @@ use super::rings::Rings;
 ///
 /// As good as far heavier policies where some are popular and many come once. A loop over more than the limit defeats it
 /// as it does LRU. Touch: one store, the cheapest of all. 16 bytes for each entity tracked, 20 while the table grows.
+/// A pick is O(1) amortised, but one pick walks past everybody if all were used since the hand came by: some ten
+/// nanoseconds for each, a tenth of a second for ten million in one lane.
 ///
 /// Source: Zhang, Yang, Yue, Vigfusson and Rashmi, *SIEVE is simpler than LRU*, NSDI 2024.
 #[derive(Clone, Copy, Debug, Default)]

@@ -40,7 +40,12 @@ fn every_policy_picks_whom_its_twin_picks() {
                         twin.touched(index);
                         Vec::new()
                     }
-                    50..58 => {
+                    50 | 51 => {
+                        policy.stopping(index);
+                        twin.stopping(index);
+                        Vec::new()
+                    }
+                    52..58 => {
                         policy.removed(index);
                         twin.removed(index);
                         Vec::new()

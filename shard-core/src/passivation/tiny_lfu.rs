@@ -20,7 +20,7 @@ const MAIN: u16 = 1;
 /// sketch at a limit by count, a megabyte at first if the limit is great; a quarter more while tables grow.
 ///
 /// Without a window newcomers may be refused: their own creation picks them. With one, it has room for one entity at
-/// least, whatever its share.
+/// least, whatever its share, if the limit has.
 ///
 /// Source: Einziger, Friedman and Manes, *TinyLFU: a highly efficient cache admission policy*, 2017; the parts and numbers
 /// are those of Akka's default strategy.
@@ -148,10 +148,9 @@ impl TinyLfu {
         self.main.resize(self.limit - self.window_max);
     }
 
-    /// What the window may hold: its part, or what the pinned leave of the limit, but one entity.
+    /// What the window may hold: its part, or what the pinned leave of the limit.
     fn window_room(&self) -> u64 {
-        let left = self.limit.saturating_sub(self.rings.census().pinned.weight);
-        self.window_max.min(left).max(self.window_max.min(1))
+        self.window_max.min(self.limit.saturating_sub(self.rings.census().pinned.weight))
     }
 
     /// What the main part may hold: what is pinned takes its room first.
@@ -237,6 +236,10 @@ impl PassivationPolicy for TinyLfu {
             return self.touched(index);
         }
         self.rings.admit(index, weight);
+        if !self.rings.fits_alone(index, self.limit) {
+            self.rings.pick(index);
+            return pick(index);
+        }
         if self.made_for >= SKETCH_FIRST && u64::from(self.rings.census().awake.count) > self.made_for {
             let capacity = self.capacity();
             if capacity > self.made_for {
@@ -257,12 +260,22 @@ impl PassivationPolicy for TinyLfu {
         self.adapt();
     }
 
+    fn stopping(&mut self, index: u32) {
+        if self.rings.ring(index).is_some() || self.rings.is_pinned(index) {
+            self.rings.pick(index);
+        }
+    }
+
     fn removed(&mut self, index: u32) {
         self.rings.remove(index);
     }
 
     fn weighed(&mut self, index: u32, weight: u32, pick: &mut dyn FnMut(u32)) {
         self.rings.reweigh(index, weight);
+        if self.rings.ring(index).is_some() && !self.rings.fits_alone(index, self.limit) {
+            self.rings.pick(index);
+            pick(index);
+        }
         self.close_window(pick);
         self.close_main(pick);
     }
@@ -275,6 +288,10 @@ impl PassivationPolicy for TinyLfu {
 
     fn unpinned(&mut self, index: u32, hash: u64, pick: &mut dyn FnMut(u32)) {
         if self.rings.is_pinned(index) {
+            if !self.rings.fits_alone(index, self.limit) {
+                self.rings.pick(index);
+                return pick(index);
+            }
             self.enter(index, hash, pick);
         }
     }

@@ -105,7 +105,7 @@ impl Twin {
     }
 
     /// See [`created`](super::PassivationPolicy::created).
-    pub fn created(&mut self, index: u32, hash: u64, weight: u32) -> Vec<u32> {
+    pub fn created(&mut self, index: u32, hash: u64, heavy: u32) -> Vec<u32> {
         if self.is_ordered(index) {
             self.touched(index);
             return vec![];
@@ -113,7 +113,11 @@ impl Twin {
         if self.pinned.iter().chain(&self.stopping).any(|entry| entry.0 == index) {
             return vec![];
         }
-        let entry = Entry(index, (hash >> 32) as u32, u64::from(weight));
+        let entry = Entry(index, (hash >> 32) as u32, u64::from(heavy));
+        if weight(&self.pinned) + entry.2 > self.limit {
+            self.stopping.push(entry);
+            return vec![index];
+        }
         let picked = if matches!(self.parts, Parts::Ordered(_)) { self.make_room(entry.2) } else { vec![] };
         self.enter(entry, picked)
     }
@@ -167,6 +171,12 @@ impl Twin {
         }
     }
 
+    /// See [`stopping`](super::PassivationPolicy::stopping).
+    pub fn stopping(&mut self, index: u32) {
+        let entry = self.withdraw(index).or_else(|| take(&mut self.pinned, index));
+        self.stopping.extend(entry);
+    }
+
     /// See [`removed`](super::PassivationPolicy::removed).
     pub fn removed(&mut self, index: u32) {
         self.withdraw(index);
@@ -175,13 +185,19 @@ impl Twin {
     }
 
     /// See [`weighed`](super::PassivationPolicy::weighed).
-    pub fn weighed(&mut self, index: u32, weight: u32) -> Vec<u32> {
+    pub fn weighed(&mut self, index: u32, heavy: u32) -> Vec<u32> {
         let set = |list: &mut List| {
-            list.iter_mut().filter(|entry| entry.0 == index).for_each(|entry| entry.2 = u64::from(weight));
+            list.iter_mut().filter(|entry| entry.0 == index).for_each(|entry| entry.2 = u64::from(heavy));
         };
         self.lists().into_iter().for_each(set);
         [&mut self.pinned, &mut self.stopping].into_iter().for_each(set);
-        self.make_room(0)
+        let mut picked = vec![];
+        if self.is_ordered(index) && weight(&self.pinned) + u64::from(heavy) > self.limit {
+            self.stopping(index);
+            picked.push(index);
+        }
+        picked.extend(self.make_room(0));
+        picked
     }
 
     /// See [`pinned`](super::PassivationPolicy::pinned).
@@ -193,6 +209,10 @@ impl Twin {
     /// See [`unpinned`](super::PassivationPolicy::unpinned).
     pub fn unpinned(&mut self, index: u32) -> Vec<u32> {
         let Some(entry) = take(&mut self.pinned, index) else { return vec![] };
+        if weight(&self.pinned) + entry.2 > self.limit {
+            self.stopping.push(entry);
+            return vec![index];
+        }
         let picked = self.enter(entry, vec![]);
         if matches!(self.parts, Parts::Ordered(_)) { self.make_room(0) } else { picked }
     }

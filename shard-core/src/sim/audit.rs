@@ -124,7 +124,7 @@ impl Cluster {
             }
             if let (Some(census), Some(share)) = (berth.lane.census(), berth.lane.share()) {
                 let (held, sum) = (census.held(), census.awake.count + census.pinned.count + census.stopping.count);
-                if held > share && census.awake.count > 1 {
+                if held > share && census.awake.count > 0 {
                     over = Some(format!("{held} awake, {share} at most: {census:?}"));
                 }
                 if sum as usize != berth.lane.residents() {

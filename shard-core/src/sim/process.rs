@@ -148,7 +148,7 @@ impl Cluster {
             elected_at: None,
             departure: None,
             loads: false,
-            pool: limit.map(|limit| Pool::new(limit.at_most.get(), options.lanes as usize)),
+            pool: limit.map(|limit| Pool::new(&limit, options.lanes)),
             node_timer: u64::MAX,
             link_timer: u64::MAX,
             answers_at: 0,

@@ -26,11 +26,18 @@ pub(crate) struct Trace {
     pub(crate) messages: Vec<u32>,
     /// How many entities appear.
     pub(crate) entities: u32,
+    /// Lines of its file that name no entity.
+    pub(crate) nameless: usize,
 }
 
 /// The hash by which policies know an entity.
 pub(crate) fn hash(entity: u32) -> u64 {
     hash::entity(&entity.to_string())
+}
+
+/// Whether the name is not of a trace that is made up or shipped, so a file.
+pub(crate) fn is_file(name: &str) -> bool {
+    !matches!(name, "loop" | "scan+zipf" | "shifting" | "flights") && !name.starts_with("zipf:")
 }
 
 /// Makes up the trace of that name, or reads the file.
@@ -81,35 +88,37 @@ impl Trace {
             *known.entry(id).or_insert(next)
         };
         let messages = ids.into_iter().map(&mut number).collect();
-        Self { name: name.to_owned(), messages, entities: known.len() as u32 }
+        Self { name: name.to_owned(), messages, entities: known.len() as u32, nameless: 0 }
     }
 }
 
 fn read(name: &str, path: &Path, column: Option<&str>) -> Result<Trace, String> {
     let wrong = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
     let file = File::open(path).map_err(|error| wrong(&error))?;
-    let mut ids = Vec::new();
+    let (mut ids, mut nameless) = (Vec::new(), 0);
+    let mut message = |id: &str| if id.is_empty() { nameless += 1 } else { ids.push(id.to_owned()) };
     if let Some(column) = column {
         let mut table = csv::Reader::from_reader(file);
         let at = table.headers().map_err(|error| wrong(&error))?.iter().position(|header| header == column);
         let at = at.ok_or_else(|| wrong(&format!("no column is called {column:?}")))?;
         for record in table.records() {
             let record = record.map_err(|error| wrong(&error))?;
-            ids.extend(record.get(at).filter(|id| !id.is_empty()).map(str::to_owned));
+            message(record.get(at).unwrap_or("").trim());
         }
     } else {
         for line in BufReader::new(file).lines() {
             let line = line.map_err(|error| wrong(&error))?;
-            let id = line.split([',', ' ', '\t', '\r']).next().unwrap_or("");
-            if !id.is_empty() && !id.starts_with('#') {
-                ids.push(id.to_owned());
+            // Some editors put a mark before the first line that says how the file is encoded.
+            let line = line.trim_start_matches('\u{feff}').trim();
+            if !line.is_empty() && !line.starts_with('#') {
+                message(line.split([',', ' ', '\t']).next().unwrap_or(""));
             }
         }
     }
     if ids.is_empty() {
         return Err(wrong(&"it has no message"));
     }
-    Ok(Trace::of(name, ids))
+    Ok(Trace { nameless, ..Trace::of(name, ids) })
 }
 
 /// Entity `n` is drawn in proportion to `(n + 1) ^ -exponent`.

@@ -24,7 +24,7 @@ impl Composite {
         ((self.share * self.limit as f64) as u64).max(1).min(self.limit)
     }
     fn window_room(&self, pinned: u64) -> u64 {
-        self.window_max().min(self.limit.saturating_sub(pinned)).max(self.window_max().min(1))
+        self.window_max().min(self.limit.saturating_sub(pinned))
     }
     fn main_max(&self, pinned: u64) -> u64 {
         (self.limit - self.window_max()).saturating_sub(pinned)

@@ -257,6 +257,9 @@ impl<M> Lane<M> {
         if let Some(resident) = self.residents.get_mut(slot) {
             resident.phase = Phase::Stopping;
             resident.leaving = Leaving::No;
+            if let Some(keeper) = &mut self.keeper {
+                keeper.stopping(slot.index);
+            }
             host.stop(slot, why);
         }
     }

@@ -10,7 +10,8 @@ const PLACES: u64 = 24;
 const ACTS: usize = 1_500;
 
 /// Tries a passivation policy with so many random lives of a lane, each from its own seed: it picks only who is in the order,
-/// each once, and nobody on a touch; what it holds fits the limit as far as it may pick; its census is exact; and the same
+/// each once, and nobody on a touch; what it holds fits the limit as far as it may pick; whoever is too heavy goes itself, and
+/// nobody for its sake; its census is exact; and the same
 /// calls pick the same entities.
 ///
 /// ```
@@ -52,7 +53,13 @@ fn try_policy(make: &impl Fn(&Setting) -> Box<dyn PassivationPolicy>, seed: u64)
                 policy.touched(index);
                 "touched"
             }
-            50..57 => {
+            50 | 51 => {
+                policy.stopping(index);
+                lane.turn(index, State::Awake, State::Stopping);
+                lane.turn(index, State::Pinned, State::Stopping);
+                "stopping"
+            }
+            52..57 => {
                 policy.removed(index);
                 lane.places.remove(&index);
                 "removed"
@@ -68,6 +75,8 @@ fn try_policy(make: &impl Fn(&Setting) -> Box<dyn PassivationPolicy>, seed: u64)
                 "unpinned"
             }
             62 => {
+                // Now and then one says that it is a giant.
+                let weight = if by_weight && prng.chance(1, 4) { 40 } else { weight };
                 policy.weighed(index, weight, &mut pick);
                 lane.places.entry(index).and_modify(|place| place.1 = weight);
                 "weighed"
@@ -79,9 +88,11 @@ fn try_policy(make: &impl Fn(&Setting) -> Box<dyn PassivationPolicy>, seed: u64)
             }
         };
         let said = |breach: String| format!("act {act}, {name}({index}): {breach}");
-        if matches!(name, "touched" | "removed" | "pinned") && !picked.is_empty() {
+        if matches!(name, "touched" | "stopping" | "removed" | "pinned") && !picked.is_empty() {
             return Err(said(format!("{picked:?} picked by a call that picks nobody")));
         }
+        let breach = lane.spared(index, &picked).filter(|_| matches!(name, "created" | "weighed" | "unpinned"));
+        breach.map_or(Ok(()), Err).map_err(said)?;
         picked.iter().try_for_each(|index| lane.pick(*index)).map_err(said)?;
         lane.judge(&*policy).map_err(said)?;
         all.extend_from_slice(&picked);
@@ -129,6 +140,17 @@ impl Lane {
         Ok(())
     }
 
+    /// Whoever would not fit alone with the pinned is picked itself, and nobody for its sake.
+    fn spared(&self, index: u32, picked: &[u32]) -> Option<String> {
+        let (State::Awake, weight) = *self.places.get(&index)? else { return None };
+        if self.tally(State::Pinned).weight + u64::from(weight) <= self.limit || picked == [index] {
+            return None;
+        }
+        let others = picked.iter().any(|other| *other != index);
+        let what = if others { "others were picked for its sake" } else { "it was not picked" };
+        Some(format!("it weighs {weight} and fits no limit of {}, but {what}: {picked:?}", self.limit))
+    }
+
     fn tally(&self, state: State) -> Tally {
         let of = self.places.values().filter(|place| place.0 == state);
         of.fold(Tally::default(), |sum, place| Tally { count: sum.count + 1, weight: sum.weight + u64::from(place.1) })
@@ -140,8 +162,7 @@ impl Lane {
         if truth != census {
             return Err(format!("its census is {census:?}, but there are {truth:?}"));
         }
-        // A newcomer is not picked by its own creation, so one may be too many.
-        if awake.count > 1 && truth.held() > self.limit {
+        if awake.count > 0 && truth.held() > self.limit {
             return Err(format!(
                 "{} held under a limit of {}, and {} of them may be picked",
                 truth.held(),
@@ -176,6 +197,7 @@ mod tests {
         PicksTwice,
         KeepsAll,
         ForgetsWeights,
+        SparesGiants,
         Wavers,
     }
 
@@ -205,13 +227,23 @@ mod tests {
             self.inner.touched(index);
         }
 
+        fn stopping(&mut self, index: u32) {
+            self.inner.stopping(index);
+        }
+
         fn removed(&mut self, index: u32) {
             self.inner.removed(index);
         }
 
         fn weighed(&mut self, index: u32, weight: u32, pick: &mut dyn FnMut(u32)) {
-            if !matches!(self.fault, Fault::ForgetsWeights) {
-                self.inner.weighed(index, weight, pick);
+            match self.fault {
+                Fault::ForgetsWeights => {}
+                Fault::SparesGiants if self.inner.rings().ring(index).is_some() => {
+                    self.inner.pinned(index);
+                    self.inner.weighed(index, weight, pick);
+                    self.inner.unpinned(index, 0, pick);
+                }
+                _ => self.inner.weighed(index, weight, pick),
             }
         }
 
@@ -268,6 +300,7 @@ mod tests {
             (Fault::PicksTwice, "which is Stopping"),
             (Fault::KeepsAll, "under a limit of"),
             (Fault::ForgetsWeights, "its census is"),
+            (Fault::SparesGiants, "others were picked for its sake"),
             (Fault::Wavers, "picked others the second time"),
         ];
         for (fault, words) in faults {

@@ -177,3 +177,53 @@ fn a_lane_looks_at_its_share_each_second_while_anybody_is_awake() {
     lane.expire(ms(2_001), &mut host);
     assert_eq!(lane.deadline(), None);
 }
+
+#[test]
+fn one_that_stops_for_idleness_or_because_it_asks_is_stopping_and_leaves_its_room() {
+    let (mut lane, mut host) = sleepy(Passivation::at_most(2).and_after(Duration::from_millis(100)));
+    lane.order(ms(0), Order::Live { until: LONG }, &mut host);
+    awake(&mut lane, "a", &mut host);
+    lane.expire(ms(150), &mut host);
+    assert_eq!((host.last().map(String::as_str), counts(&lane)), (Some("stop Idle"), (0, 0, 1)));
+    let b = awake(&mut lane, "b", &mut host);
+    tell(&mut lane, ms(151), "b", 1, &mut host);
+    lane.finished(ms(152), b, Next::Passivate, &mut host);
+    assert_eq!(counts(&lane), (0, 0, 2));
+    awake(&mut lane, "c", &mut host);
+    awake(&mut lane, "d", &mut host);
+    assert_eq!(counts(&lane), (2, 0, 2), "those who stop take no room of others");
+}
+
+#[test]
+fn one_that_is_heavier_than_all_that_is_allowed_goes_itself_and_nobody_for_its_sake() {
+    let (mut lane, mut host) = sleepy(Passivation::weighing(100, 10));
+    let (a, _) = (awake(&mut lane, "a", &mut host), awake(&mut lane, "b", &mut host));
+    lane.weighed(ms(2), a, NonZeroU32::new(4_000).unwrap(), &mut host);
+    assert_eq!((host.as_slice(), lane.census().unwrap().held()), (&["stop Evicted".to_string()][..], 10));
+    assert!(lane.id(slot(&lane, "b")).is_some());
+}
+
+#[test]
+fn what_one_has_grown_by_others_make_up_for_in_steps() {
+    let (mut lane, mut host) = sleepy(Passivation::weighing(10_000, 10).choosing(PolicyChoice::Lru));
+    lane.order(ms(0), Order::Live { until: LONG }, &mut host);
+    let giant = awake(&mut lane, "giant", &mut host);
+    for at in 0..990 {
+        awake(&mut lane, &std::format!("e{at}"), &mut host);
+    }
+    lane.locate(ms(2), SHARD, crate::hash::entity("giant"), "giant").expect("idle");
+    lane.finished(ms(2), giant, Next::Stay, &mut host);
+    host.clear();
+    lane.weighed(ms(3), giant, NonZeroU32::new(6_000).unwrap(), &mut host);
+    let mut steps = Vec::new();
+    let mut now = 3;
+    while lane.census().unwrap().held() > 10_000 {
+        let gone = host.iter().filter(|line| *line == "stop Evicted").count();
+        steps.push(gone);
+        host.clear();
+        now += 100;
+        lane.expire(ms(now), &mut host);
+    }
+    assert!(steps.len() > 4 && steps.iter().all(|gone| *gone <= 100), "{steps:?}");
+    assert!(lane.census().unwrap().held() > 9_000 && lane.id(giant).is_some());
+}
