@@ -7,8 +7,8 @@
 //! entity. For limits there is [`PassivationPolicy`], a contract without one: told who is created, used and gone, it says who
 //! must go. Each lane has an instance, whose memory of former entities outlives shards that leave and come; the limit is the
 //! node's, and a [`Pool`] shares it out. It holds exactly: whoever weighs more than a lane may hold is picked itself, handles the mail
-//! that woke it and goes, and nobody goes for its sake; a lane that has such a one is given room for it within seconds, if the limit
-//! has that. What one entity has grown by, others make up for a sixteenth at a time, ten times a second. Whoever is picked handles the mail that it has by then, so an entity that is never without
+//! that woke it and goes, and nobody goes for its sake; a lane that has such a one is first in line for room that others give up
+//! at their evening, and while they press for it all may miss it. What one entity has grown by, others make up for a sixteenth at a time, ten times a second. Whoever is picked handles the mail that it has by then, so an entity that is never without
 //! mail goes as well; what comes later wakes its next life. While as many are being stopped as may be awake, no more are woken:
 //! their mail is refused as full ([`Bound::Stopping`](crate::entity::Bound::Stopping)), so slow last hooks cannot fill the memory.
 //!

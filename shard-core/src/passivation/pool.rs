@@ -16,7 +16,8 @@ pub const EVEN_SOON: Duration = Duration::from_millis(100);
 /// A lane takes room as it needs it, in batches, until all is given out; so nobody is put to sleep while the node has room.
 /// Each second a lane says how much it could use: what it holds, and what it had to put to sleep since it last said so. The
 /// limit is shared by these wishes, so that small ones are fulfilled and the great ones get equal parts (max-min fairness), and
-/// each lane moves towards its part. A lane that had an entity too heavy for its part gets room for that one. The shares are never more than the limit in sum, unless the limit was lowered: then lanes
+/// each lane moves towards its part. A lane that had an entity too heavy for its part is to get room for that one; but what is free is whose
+/// who asks first, so lanes under pressure may take it before. The shares are never more than the limit in sum, unless the limit was lowered: then lanes
 /// give up a sixteenth at a time, ten times a second, so that not everybody has to be put to sleep at once.
 ///
 /// Units are those of the limit: entities, or what they weigh. Calls allocate nothing and are rare; evening looks at each lane

@@ -17,8 +17,8 @@ const USES_MAX: u16 = 3;
 /// Resists scans, and is quick to drop what comes once. A touch is one store. For each entity tracked: 16 bytes, 4 for its
 /// fingerprint and 8 to 16 for ghosts, of which there are nine for every ten awake.
 ///
-/// A pick is O(1) amortised, but one pick walks three times past everybody in the main queue if all were used thrice since their
-/// turn: some ten nanoseconds for each.
+/// A pick is O(1) amortised, but one pick walks three times past everybody in the main queue if all were used thrice since
+/// their turn.
 ///
 /// A ghost is known by half of its hash, so one newcomer in some millions is taken for another; and when five ghosts fall
 /// on one bucket of four, the oldest is forgotten early.
